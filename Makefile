@@ -135,9 +135,6 @@ contract: .venv/installed
 	@FU_PLUGINS=$(call quoted,$(PLUGINS)) $(BIN)/python -m pytest -qq -rN --tb=short --show-capture=no -o console_output_style=classic \
 	  -p tests.contract.report tests/contract
 
-show: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show cell $(call quoted,$(CELL)) $(CONFIG)
-
 docs: .venv/installed
 	@$(BIN)/python -m fu.pipeline.documents.pages
 	@$(BIN)/python -m tests.contract.rules
@@ -149,26 +146,16 @@ rulegraph: .venv/installed
 	$(BIN)/snakemake --forceall --rulegraph | gvpr -c 'N[label == "tabulate"] {delete($$G, $$)}' | gvpr -c '$(FORWARD)' | tred \
 	  | sed 's/label=publish\b/label="publish, tabulate"/' | dot -Grankdir=LR -Tsvg > docs/rulegraph.svg
 
-version: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show version
-
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-why bundle plan decide: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show $@ $(targets) $(CONFIG)
+# Each takes of these variables what it needs.
+SHOWN := PRESET PAPERS DATA_DIR TARGETS CELL BUNDLE A B ORACLES PREDICTIONS CSV
+show why plan decide verify bundle audit compare version: .venv/installed
+	@$(BIN)/python -m fu $@ $(foreach name,$(SHOWN),$(if $($(name)),$(call quoted,$(name)=$($(name)))))
 
 keep: .venv/installed
 	@$(BIN)/python -m fu.pipeline.cli.show keep $(call quoted,$(RUN)) $(targets) $(CONFIG)
-
-verify: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show $(if $(BUNDLE),check $(call quoted,$(BUNDLE)),verify $(targets) $(CONFIG))
-
-audit: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show audit $(call quoted,$(ORACLES)) $(call quoted,$(PREDICTIONS)) $(if $(CSV),$(call quoted,$(CSV)))
-
-compare: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show compare $(call quoted,$(A)) $(call quoted,$(B)) $(targets)
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files
@@ -183,7 +170,6 @@ mutants: .venv/installed
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.fedavg_round $(if $(DATA_DIR),--data-dir=$(call quoted,$(DATA_DIR)))
-	$(BIN)/python -m benchmarks.plan
 
 benchmark-scale: .venv/installed
 	$(BIN)/python -m benchmarks.scale

@@ -32,8 +32,10 @@ def words(command: str, given: Mapping[str, str]) -> list[str]:
         return [command, *given.get("TARGETS", "").split(), *pairs]
     if command == "show":
         return ["cell", given.get("CELL", ""), *pairs]
-    targets = given.get("TARGETS", "").split() if command == "compare" else []
-    return [command, *(given[name] for name in TAKES[command] if name in given), *targets]
+    taken = [given.get(name, "") for name in TAKES[command]]
+    if command == "audit" and "CSV" not in given:
+        taken.pop()
+    return [command, *taken, *(given.get("TARGETS", "").split() if command == "compare" else [])]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,8 +52,10 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
     from fu.pipeline.cli import show
 
-    if command == "oracles" and (code := show.run(words(command, given))):  # refuses what has no repeats
+    if command in ("oracles", "unlock") and (code := show.run(words(command, given))):  # refuses what cannot be
         return code
+    if command == "unlock":
+        return subprocess.call([*snakemake({**given, "TARGETS": ""}), "--unlock"])
     if command in ("reproduce", "oracles"):
         if code := subprocess.call(snakemake(given)):
             return code
@@ -77,7 +81,7 @@ def snakemake(given: Mapping[str, str]) -> list[str]:
 
 def settings(given: Mapping[str, str]) -> list[str]:
     """Return what make's variables set in the config; YAML strings, so that a folder named 12 is not a number."""
-    return [f"{key}= {json.dumps(given[name])} " for name, key in SETTINGS.items() if name in given]
+    return [f"{key}= {json.dumps(given[name], ensure_ascii=False)} " for name, key in SETTINGS.items() if name in given]
 
 
 if __name__ == "__main__":

@@ -54,24 +54,11 @@ def configure(text: str, path: Path) -> None:
     path.write_text("\n".join([*kept, lines]))
 
 
-def fresh(root: Path) -> Path:
-    """Copy the project with its tests, as if it were installed with the programs of this environment."""
-    from_repository(root)
-    for name in ("tests", "pyproject.toml"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
-        copy(ROOT / name, root / name)
-    for program, module in (("python", ""), ("snakemake", "-m snakemake")):
-        path = root / ".venv/bin" / program
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
-        path.chmod(0o755)
-    (root / ".venv/installed").touch()
-    return root
-
-
 def followed(text: str, root: Path) -> Path:
-    """Copy the project, and save and edit what a page says."""
-    fresh(root)
+    """Copy the project with its tests, as if it were installed, and save and edit what a page says."""
+    from_repository(root).install()
+    shutil.copytree(ROOT / "tests", root / "tests")
+    shutil.copy2(ROOT / "pyproject.toml", root)
     write(text, root)
     configure(text, root / "config.yaml")
     return root

@@ -39,15 +39,8 @@ def values(folder: Path, **changes: object) -> dict[str, object]:
 def test_the_paper_of_the_page_is_planned_with_its_printed_numbers(folder: Path) -> None:
     planned = Plan(values(folder))
     assert planned.published(NAME, "table1") == [f"{folder}/published/mine/table1.csv"]
-    assert {job.stage for job in planned.jobs()} == {
-        "data",
-        "partition",
-        "request",
-        "train",
-        "unlearn",
-        "evaluate",
-        "publish",
-    }
+    stages = {"data", "partition", "request", "train", "unlearn", "evaluate", "publish"}
+    assert {job.stage for job in planned.jobs()} == stages
 
 
 def test_a_preset_of_ones_own_scales_it_down(folder: Path) -> None:
@@ -68,20 +61,10 @@ def test_a_paper_of_ones_own_needs_no_source(folder: Path) -> None:
         assert Plan(values(folder)).jobs()
 
 
-def test_a_paper_of_the_name_of_one_of_ours_is_refused(folder: Path) -> None:
+def test_a_paper_that_is_misspelt_or_called_as_one_of_ours_is_refused(folder: Path) -> None:
+    has(sentence(lambda: Plan(values(folder, papers=["mines"]))), "there is no paper 'mines'; did you mean 'mine'?")
     (folder / "papers/fats.yaml").write_text(block(PAGE, "yaml"))
     has(sentence(lambda: Plan(values(folder))), "papers/fats.yaml: workflow/papers already has a file with this name")
-
-
-def test_a_misspelt_paper_is_refused_with_the_nearest(folder: Path) -> None:
-    has(sentence(lambda: Plan(values(folder, papers=["mines"]))), "there is no paper 'mines'; did you mean 'mine'?")
-
-
-def test_printed_numbers_that_are_not_there_are_refused(folder: Path) -> None:
-    (folder / "published/mine/table1.csv").unlink()
-    has(
-        sentence(lambda: Plan(values(folder))), "published is true, but", "my_folder/published/mine/table1.csv does not"
-    )
 
 
 @pytest.mark.whole

@@ -79,8 +79,9 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page: str) -> None:
+def test_links_lead_somewhere_and_make_has_the_targets(page: str) -> None:
     path = ROOT / page
+    assert {*re.findall(r"(?:`|^)make ([a-z][a-z-]*)", path.read_text(), re.M)} <= TARGETS
     outside = r"https?:|\.\./\.\./actions/"  # the second: GitHub's page on a workflow
     for target, anchor in re.findall(rf"\]\((?!{outside})([^)#\s]*)(?:#([^)\s]*))?\)", path.read_text()):
         found = path.parent / target if target else path
@@ -94,24 +95,15 @@ def test_the_files_that_a_page_names_exist(page: str) -> None:
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
 
 
-def test_the_tour_quotes_settings_as_they_are() -> None:
+def test_the_tour_quotes_settings_and_code_as_they_are() -> None:
     papers = " ".join(path.read_text() for path in (ROOT / "workflow").glob("p*/*.yaml"))
     quoted = [line for block in re.findall(r"```yaml\n(.*?)```", TOUR, re.S) for line in block.splitlines()]
     quoted += re.findall(r"`(grid: \{.*?\})`", TOUR)
     assert [line for line in quoted if line not in papers] == []
-
-
-def test_the_tour_quotes_code_as_it_is() -> None:
     (code,) = re.findall(r"`fu/evaluation/measure.py`:\n\n```text\n(.*?)```", TOUR, re.S)
     assert textwrap.indent(code, "    ") in (ROOT / "fu/evaluation/measure.py").read_text()
     ((path, line),) = re.findall(r"^`(fu/\S+)` change `(.*?)` to", TOUR, re.M)
     assert line in (ROOT / path).read_text()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_make_has_the_targets_that_a_page_names(page: str) -> None:
-    named = set(re.findall(r"(?:`|^)make ([a-z][a-z-]*)", (ROOT / page).read_text(), re.M))
-    assert named <= TARGETS
 
 
 def test_help_lists_every_target_of_make() -> None:
@@ -133,36 +125,14 @@ def test_the_cells_that_a_page_names_are_in_the_default_preset(page: str) -> Non
         assert [*show.cell(default_plan(), name)]
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in WRITTEN)])
-@pytest.mark.parametrize(
-    ("short", "long"),
-    [
-        ("ASR", "attack success rate"),
-        ("R-Acc", "accuracy on the retained clients' test data"),
-        ("Pat-50", "holds half of the classes"),
-        ("Pat-20", "a fifth"),
-        ("ω⁰", "the original model"),
-    ],
-)
-def test_an_abbreviation_is_spelled_out_where_it_first_stands(page: str, short: str, long: str) -> None:
-    text = " ".join((ROOT / page).read_text().split())
-    first = re.search(rf"(?<![\w-]){short}(?![\w-])", text)
-    assert first is None or long in text[first.start() : first.start() + 250]
-
-
-def test_the_conda_environment_pins_what_the_lock_pins() -> None:
-    pip = yaml.safe_load((ROOT / "envs/environment.yaml").read_text())["dependencies"][-1]["pip"]
+def test_the_lock_pins_all_that_the_project_asks_for_and_conda_installs_it() -> None:
     lock = [line for line in (ROOT / "envs/lock.txt").read_text().splitlines() if not line.startswith("#")]
-    assert pip == lock
-
-
-def test_the_lock_pins_all_that_the_project_asks_for() -> None:
+    assert yaml.safe_load((ROOT / "envs/environment.yaml").read_text())["dependencies"][-1]["pip"] == lock
+    pinned = dict(line.lower().replace("_", "-").split("==") for line in lock if not line.startswith("-"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = (ROOT / "envs/lock.txt").read_text().splitlines()
-    pinned = dict(line.lower().replace("_", "-").split("==") for line in lines if not line.startswith(("#", "-")))
-    for wanted in (*project["dependencies"], *project["optional-dependencies"]["dev"]):
+    more = project["optional-dependencies"]
+    for wanted in (*project["dependencies"], *more["workflow"], *more["dev"]):
         asked = Requirement(wanted.lower())
-        assert asked.name in pinned, wanted
         assert asked.specifier.contains(pinned[asked.name].partition("+")[0]), wanted
 
 
@@ -193,18 +163,6 @@ def test_every_file_to_cite_by_names_the_same_four_papers() -> None:
             assert all(author["family-names"] in CITED[name] for author in paper["authors"])
 
 
-EVALUATION = DOCS / "artefact-evaluation.md"
-RUNS = re.findall(r"\| `(make reproduce PRESET=.*?)` \| \[(.*?)\]\((.*?\.md).*?\)", EVALUATION.read_text())
-
-
-def test_evaluators_are_told_of_runs_that_were_measured() -> None:
-    assert len(RUNS) == 11
-    for command, took, page in RUNS:
-        text = " ".join((DOCS / page).read_text().split())
-        assert command in text, command
-        assert re.search(rf"(?<![\d.]){took}(?!\w)", text), (command, took)
-
-
 # ---- the paper's numbers -------------------------------------------------------------------------------------------
 
 FOLDER = ROOT / "workflow/published/fedosd"
@@ -232,13 +190,6 @@ def test_every_table_of_the_paper_is_there_and_was_read_twice() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_no_published_number_is_there_twice(table: str) -> None:
-    rows = rows_of(FOLDER / f"{table}.csv")
-    assert list(rows[0]) == [*KEYS, "value"]
-    assert len(cells(table)) == len(rows)
-
-
-@pytest.mark.parametrize("table", TABLES)
 def test_the_published_numbers_are_those_of_a_second_reading(table: str) -> None:
     found: dict[Key, list[Decimal]] = {}
     for (scenario, method, stage, metric), value in cells(table).items():
@@ -251,31 +202,10 @@ def test_the_published_numbers_are_those_of_a_second_reading(table: str) -> None
     assert {key: (len(values), sum(values, Decimal())) for key, values in found.items()} == second
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_a_published_number_is_one_that_its_metric_can_have(table: str) -> None:
-    for (*_, metric), value in cells(table).items():
-        if metric == "reverts":
-            assert value == 1
-        elif metric.startswith("seconds"):
-            assert value > 0
-        elif metric == "conflicts":
-            assert 0 <= value <= 9  # retained clients
-        else:
-            assert 0 <= value <= 1
-    for (*model, metric), value in cells(table).items():
-        if metric == "r_acc" and (*model, "r_acc_worst") in cells(table):
-            assert cells(table)[*model, "r_acc_worst"] <= value <= cells(table)[*model, "r_acc_best"]
-
-
 DISAGREEMENTS = {  # of the paper with itself: the same model of the same run, printed twice
-    ("cifar10-pat50", "fedosd", "recovered", "asr"): {
-        "table1": ".016",
-        "table4": ".016",
-        "table5": ".024",
-        "table7": ".016",
-    },
-    ("cifar100-pat50", "fedosd", "recovered", "asr"): {"table5": ".056", "table9": ".025"},
-    ("mnist-pat20", "fupga", "unlearned", "r_acc"): {"table3": ".535", "table8": ".532"},
+    ("cifar10-pat50", "fedosd", "recovered", "asr"): {".016": ["table1", "table4", "table7"], ".024": ["table5"]},
+    ("cifar100-pat50", "fedosd", "recovered", "asr"): {".056": ["table5"], ".025": ["table9"]},
+    ("mnist-pat20", "fupga", "unlearned", "r_acc"): {".535": ["table3"], ".532": ["table8"]},
 }
 
 
@@ -287,7 +217,8 @@ def test_tables_that_print_the_same_number_agree_except_where_the_paper_does_not
     assert sum(len(tables) > 1 for tables in printed.values()) > 200
     different = {key: tables for key, tables in printed.items() if len(set(tables.values())) > 1}
     assert different == {
-        key: {table: Decimal(value) for table, value in tables.items()} for key, tables in DISAGREEMENTS.items()
+        key: {table: Decimal(value) for value, tables in values.items() for table in tables}
+        for key, values in DISAGREEMENTS.items()
     }
 
 

@@ -22,7 +22,10 @@ from tests.workflow.project import REPOSITORY
         (["show"], ["cell", ""]),
         (["show", "CELL=fedosd/a", "PAPERS=fedosd"], ["cell", "fedosd/a", 'papers= "fedosd" ']),
         (["compare", "A=one", "B=two", "TARGETS=t"], ["compare", "one", "two", "t"]),
+        (["compare", "A=one", "TARGETS=t"], ["compare", "one", "", "t"]),
         (["audit", "ORACLES=o", "PREDICTIONS=p", "CSV=c"], ["audit", "o", "p", "c"]),
+        (["audit", "ORACLES=o", "CSV=c"], ["audit", "o", "", "c"]),
+        (["why", "DATA_DIR=🙂"], ["why", 'data_dir= "🙂" ']),
         (["version"], ["version"]),
     ],
 )
@@ -53,6 +56,8 @@ def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypa
         *("--workflow-profile", f"{REPOSITORY}/profiles/default"),
         *("--config", 'preset= "smoke" ', "--", "fedosd_table8"),
     ]
+    assert command_line.main(["unlock", "TARGETS=fedosd_table8"]) == 3
+    assert called[1][-3:] == ["--workflow-profile", f"{REPOSITORY}/profiles/default", "--unlock"]
 
 
 @pytest.mark.parametrize(

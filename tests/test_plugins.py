@@ -34,13 +34,10 @@ def mine(tmp_path: Path) -> Iterator[Path]:
     [
         ("import tensorflwo", "mine.py: line 2", "No module named 'tensorflwo'"),
         ("from fu.seeds import nothing", "mine.py: line 2", "cannot import name 'nothing' from 'fu.seeds'"),
-        ("1 / 0", "mine.py: line 2", "ZeroDivisionError: division by zero"),
         ("raise RuntimeError('no.\\nmore')", "mine.py: line 2", "RuntimeError: no. more"),
-        ("raise KeyError", "mine.py: line 2", "KeyError"),
         ("raise SystemExit(3)", "mine.py: line 2", "SystemExit: 3"),
         ("def f(:", "mine.py: line 2", "invalid syntax"),
         ("from fu.methods import below", "below.py: line 1", "ZeroDivisionError: division by zero"),
-        ("from fu.methods import broken", "broken.py: line 1", "invalid syntax"),
         ("import json\njson.loads('{')", "mine.py: line 3", "JSONDecodeError: Expecting property name"),
     ],
 )
@@ -49,13 +46,8 @@ def test_a_plugin_that_cannot_be_imported_is_told_with_file_and_line(
 ) -> None:
     (mine / "methods/mine.py").write_text(f'"""Mine."""\n{text}\n')
     (mine / "methods/below.py").write_text("1 / 0\n")
-    (mine / "methods/broken.py").write_text("def f(:\n")
-    with pytest.raises(UserError) as caught:
-        plugins.load("methods", "mine")
-    start = f"{mine}/methods/{place}: the methods plug-in 'mine' failed to import: {told}"
-    assert str(caught.value).startswith(start)
-    assert str(caught.value).endswith(".")
-    assert "\n" not in str(caught.value)
+    told_in_all = sentence(lambda: plugins.load("methods", "mine"))
+    assert told_in_all.startswith(f"{mine}/methods/{place}: the methods plug-in 'mine' failed to import: {told}")
 
 
 HEAD = "from pydantic import BaseModel, field_validator\n\n\n"
@@ -67,11 +59,6 @@ HEAD = "from pydantic import BaseModel, field_validator\n\n\n"
         ("methods", "step = 5", "mine.py: step must be a function of (task, p, state, round), got int."),
         (
             "methods",
-            "from fu import seeds as step",
-            "mine.py: step must be a function of (task, p, state, round), got mod",
-        ),
-        (
-            "methods",
             "def step(task, p, state):\n    return state",
             "mine.py: line 4: step is called with (task, p, state, round): too many positional arguments.",
         ),
@@ -79,11 +66,6 @@ HEAD = "from pydantic import BaseModel, field_validator\n\n\n"
             "training",
             "def start(task, p, seed):\n    return {}",
             "mine.py: line 4: start is called with (task, p): missing a required argument: 'seed'.",
-        ),
-        (
-            "training",
-            "def trained_on(task):\n    return []",
-            "mine.py: line 4: trained_on is called with (task, p): too many positional arguments.",
         ),
         (
             "partitions",
@@ -98,10 +80,7 @@ def test_a_function_that_cannot_be_called_is_told(mine: Path, kind: str, text: s
     assert sentence(lambda: plugins.load(kind, "mine")).startswith(f"{mine}/{kind}/{told}")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["def step(*given):\n    pass", "step = print", "step = max", "def step(task, p, state, round, more=1):\n    pass"],
-)
+@pytest.mark.parametrize("text", ["def step(*given):\n    pass", "step = print", "step = max"])
 def test_a_function_may_take_its_arguments_in_any_way(mine: Path, text: str) -> None:
     (mine / "methods/mine.py").write_text(f"{HEAD}{text}\n")
     assert plugins.load("methods", "mine").step
@@ -135,26 +114,21 @@ def test_a_mistake_that_a_plugin_tells_itself_is_left_as_it_is(mine: Path) -> No
 @pytest.mark.parametrize("name", ["nothing", "", "../fedosd", "fedosd.x", "os"])
 def test_a_plugin_that_is_not_there_is_told(name: str) -> None:
     assert not plugins.exists("methods", name)
-    with pytest.raises(UserError) as caught:
-        plugins.load("methods", name)
-    assert str(caught.value) == f"there is no methods plug-in {name!r}."
+    assert sentence(lambda: plugins.load("methods", name)) == f"there is no methods plug-in {name!r}."
 
 
 @pytest.mark.parametrize("text", ["", "Params = 5", "class Params:\n    pass"])
 def test_hyper_parameters_that_are_no_record_are_told(mine: Path, text: str) -> None:
     (mine / "methods/mine.py").write_text(text)
-    with pytest.raises(UserError) as caught:
-        plugins.params("methods", plugins.Choice(name="mine", params={"x": 1}), "here")
-    assert str(caught.value) == "mine.py (methods): Params must be a subclass of pydantic's BaseModel."
+    told = sentence(lambda: plugins.params("methods", plugins.Choice(name="mine"), "here"))
+    assert told == "mine.py (methods): Params must be a subclass of pydantic's BaseModel."
 
 
-@pytest.mark.parametrize("text", ["", "ABOUT = 5"])
-def test_a_data_set_that_says_nothing_of_itself_is_told(mine: Path, text: str) -> None:
+def test_a_data_set_that_says_nothing_of_itself_is_told(mine: Path) -> None:
     (mine / "datasets").mkdir()
-    (mine / "datasets/mine.py").write_text(text)
-    with pytest.raises(UserError) as caught:
-        about("mine")
-    assert str(caught.value) == "mine.py (datasets): ABOUT must be a fu.data.dataset.Dataset."
+    (mine / "datasets/mine.py").write_text("ABOUT = 5")
+    told = "mine.py (datasets): ABOUT must be a fu.data.dataset.Dataset."
+    assert sentence(lambda: about("mine")) == told
 
 
 def test_plugins_of_the_package_and_of_one_s_own_import_each_other(mine: Path) -> None:

@@ -22,6 +22,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file whose time says nothing."""
+    path.write_text(text)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+
+
 def run(root: Path, program: str, **environment: str) -> str:
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     command = [sys.executable, "-c", program]
@@ -56,17 +62,14 @@ print(sources.edited())
 def test_bytecode_is_used_where_its_source_is_the_same_and_never_for_its_time(root: Path) -> None:
     module, program = root / "fu/one.py", "import fu.one; print(fu.one.X)"
     bytecode = Path(importlib.util.cache_from_source(module))
-    module.write_text("X = 1")
-    os.utime(module, (1_700_000_000, 1_700_000_000))
+    write(module, "X = 1")
     py_compile.compile(str(module), doraise=True)  # as Python does, by time and size
-    module.write_text("X = 2")
-    os.utime(module, (1_700_000_000, 1_700_000_000))
+    write(module, "X = 2")
     assert run(root, program) == "2\n"
     written = bytecode.stat().st_mtime_ns
     assert run(root, program) == "2\n"
     assert bytecode.stat().st_mtime_ns == written  # it was used
-    module.write_text("X = 3")
-    os.utime(module, (1_700_000_000, 1_700_000_000))
+    write(module, "X = 3")
     assert run(root, program, PYTHONDONTWRITEBYTECODE="1") == "3\n"
     assert bytecode.stat().st_mtime_ns == written
     assert run(root, program) == "3\n"
@@ -89,11 +92,9 @@ print(fu.one.X, sources.edited())
 
 def test_a_package_that_python_read_otherwise_is_refused(root: Path) -> None:
     package = root / "fu/__init__.py"
-    package.write_text(package.read_text() + "X = 1\n")
-    os.utime(package, (1_700_000_000, 1_700_000_000))
+    write(package, package.read_text() + "X = 1\n")
     assert run(root, "import fu; print(fu.X)") == "1\n"  # leaves bytecode
-    package.write_text(package.read_text().replace("X = 1", "X = 2"))
-    os.utime(package, (1_700_000_000, 1_700_000_000))
+    write(package, package.read_text().replace("X = 1", "X = 2"))
     place = f"{package}: was edited while it was imported; start again."
     assert run(root, "import fu; print(fu.X)").endswith(f"ImportError: {place}\n")
     assert run(root, "import fu; print(fu.X)") == "2\n"

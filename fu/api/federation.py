@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
@@ -24,9 +24,6 @@ from fu.federation.network import Network
 from fu.federation.sgd import LocalTraining
 from fu.federation.task import Task
 from fu.plugins import Choice
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 class Federation:
@@ -139,16 +136,7 @@ class Federation:
         )
         return Model(self, theta, "original", run)
 
-    def audit(
-        self,
-        method: str,
-        clients: Sequence[int] | int,
-        rounds: int,
-        repeats: int = 16,
-        **about: Any,
-    ) -> "DataFrame":
-        """Return what every audit says of a method: `fu.api.audits.audit`, which names all arguments."""
-        return audits.audit(self, method, clients, rounds, repeats, **about)
+    audit = audits.audit
 
     def data(self, clients: Sequence[int]) -> ClientData:
         """Return what the clients hold, where these are asked to be forgotten."""

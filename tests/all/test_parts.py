@@ -1,15 +1,13 @@
 """Parts that passed on a tree are skipped on it, and on no other; a failure stops nothing and is not forgotten."""
 
-import json
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.all.__main__ import FOLDER, PARTS, chosen, ended_with, git, run, table, tree_of
+from tests.all.__main__ import FOLDER, chosen, ended_with, git, run, table, tree_of
 from tests.mistakes import has, sentence
-from tests.mutants import parts as lists
 
 NOTE = "import sys; open('.test-all/ran', 'a').write(sys.argv[1]); sys.exit(int(sys.argv[2]))"
 
@@ -60,24 +58,12 @@ def test_a_part_during_which_the_tree_changes_has_not_passed(root: Path) -> None
     assert [line.split()[1] for line in table(records, tree_of(root)).splitlines()[1:3]] == ["edited", "edited"]
 
 
-def test_what_is_recorded_says_where_and_how_long(root: Path) -> None:
-    ran(root, c=1)
-    records = json.loads((root / FOLDER / "parts.json").read_text())
-    assert {record["commit"] for record in records.values()} == {git(root, "rev-parse", "HEAD")}
-    assert {record["tree"] for record in records.values()} == {git(root, "rev-parse", "HEAD^{tree}")}
-    assert all(0 <= record["minutes"] < 1 for record in records.values())
-
-
 def test_parts_are_chosen_by_name_or_all_of_a_group_in_order() -> None:
     known = ["test", "page", "mutants/b", "mutants/a"]
     assert chosen([], known) == known
     assert chosen(["mutants", "test"], known) == ["test", "mutants/b", "mutants/a"]
     assert chosen(["mutants/a"], known) == ["mutants/a"]
     has(sentence(lambda: chosen(["pages"], known)), "PARTS: there is no part 'pages'; did you mean 'page'?")
-
-
-def test_every_list_of_mutants_is_a_part() -> None:
-    assert [part for part in PARTS if part.startswith("mutants/")] == [f"mutants/{name}" for name in lists()]
 
 
 def test_a_part_heeds_what_its_runner_ignores(tmp_path: Path) -> None:

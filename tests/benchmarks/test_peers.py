@@ -51,20 +51,15 @@ def test_the_distance_is_the_largest_after_rounds_one_and_three() -> None:
     models = np.array([[1.0, 2.0], [9.0, 9.0], [4.0, 8.0]], dtype=np.float32)
     assert driver.distance(models, np.array([[1.0, 2.5], [0.0, 0.0], [4.0, 8.0]], dtype=np.float32)) == 0.5
     assert driver.distance(models, np.array([[1.0, 2.0], [0.0, 0.0], [4.75, 8.0]], dtype=np.float32)) == 0.75
-    nothing = np.full((3, 2), np.nan, dtype=np.float32)
-    assert not driver.distance(models, nothing) <= driver.TOLERANCE
+    assert not driver.distance(models, np.full((3, 2), np.nan, dtype=np.float32)) <= driver.TOLERANCE
 
 
 def test_a_table_has_medians_and_says_why_a_number_is_missing() -> None:
     columns = [Contender("fu", "fu"), Contender("other 1.0", "other")]
-    rows = {"MLP": [Found([3.0, 1.0, 1.5]), Found(problem="ModuleNotFoundError: No module named 'other'")]}
-    assert driver.table(columns, rows).splitlines() == [
-        "| | fu | other 1.0 |",
-        "|---|---|---|",
-        "| MLP | 1.50 (1.00 to 3.00) | – |",
-        "",
-        "other 1.0 could not be run: ModuleNotFoundError: No module named 'other'",
-    ]
+    rows = {"MLP": [Found([3.0, 1.0, 1.5]), Found(problem="no module")]}
+    head, _, row, *rest = driver.table(columns, rows).splitlines()
+    assert (head, row) == ("| | fu | other 1.0 |", "| MLP | 1.50 (1.00 to 3.00) | – |")
+    assert rest == ["", "other 1.0 could not be run: no module"]
 
 
 def test_two_jobs_of_three_seconds_a_round_make_one_every_one_and_a_half(small: Path, tmp_path: Path) -> None:
@@ -87,29 +82,21 @@ def test_peers_get_the_libraries_that_fu_has() -> None:
         dict(line.split("==") for line in Path(f"envs/{name}.txt").read_text().splitlines() if "==" in line[:40])
         for name in ("lock", "peers")
     )
-    assert [peers[name] for name in ("torch", "numpy", "pydantic")] == [
-        pinned[name] for name in ("torch", "numpy", "pydantic")
-    ]
+    assert {name: peers[name] for name in ("torch", "numpy", "pydantic")}.items() <= pinned.items()
     assert {"pfl", "flwr", "ray"} <= peers.keys()
 
 
-@pytest.mark.parametrize("failing", ["pfl", "flwr", ""])
 def test_a_missing_contender_is_an_error_where_all_are_asked_for(
-    failing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(contender: Contender, *given: object) -> Found:
-        return (
-            Found(problem="no module") if contender.program == failing else Found([1.0], np.zeros((3, 2), np.float32))
-        )
+        return Found(problem="no module") if contender.program == "pfl" else Found([1.0], np.zeros((3, 2), np.float32))
 
     monkeypatch.setattr(driver, "run", run)
     monkeypatch.setattr(driver, "prepare", lambda *given: "digits")
     monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1"])
     driver.main()
-    assert ("could not be run: no module" in capsys.readouterr().out) is bool(failing)
+    assert "could not be run: no module" in capsys.readouterr().out
     monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1", "--all"])
-    if failing:
-        with pytest.raises(SystemExit, match="not every contender could be run"):
-            driver.main()
-    else:
+    with pytest.raises(SystemExit, match="not every contender could be run"):
         driver.main()

@@ -1,6 +1,6 @@
 """A run of a method or a training on the toy, as a stage drives it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -85,6 +85,16 @@ def drawn(original: bool, way: str) -> Task:
     return replace(task, clients_per_round=2, with_replacement=True, kept=kept)
 
 
+def two_rounds(kind: str, name: str, task: Task) -> list[State]:
+    """Return the state at the start and after each of two rounds, with default hyper-parameters."""
+    module = plugins.load(kind, name)
+    p = default_params(module.Params)
+    states = [module.start(task, p)]
+    for round in range(2):
+        states.append(module.step(task, p, states[-1], round))
+    return states
+
+
 def driven(
     kind: str,
     name: str,
@@ -97,6 +107,7 @@ def driven(
     As in a stage, the task's data name no test sample; `change`: what is done to them, but not to those that are
     measured on.
     """
+    folder.mkdir(exist_ok=True)
     module, task = plugins.load(kind, name), task_for(kind, name)
     data = task.federation.data
     task = replace(task, federation=task.federation.holding(change(data).without_tests()))
@@ -140,10 +151,23 @@ def rows_of(outcome: Outcome) -> list[dict[str, str]]:
 def assert_equal_states(one: State, two: State) -> None:
     """Compare bit for bit."""
     assert type(one) is type(two)
-    values, others = flat(vars(one)), flat(vars(two))
-    assert values.keys() == others.keys()
-    for key, value in values.items():
-        other = others[key]
+    assert_equal_tensors(flat(vars(one)), flat(vars(two)))
+
+
+def assert_equal_outcomes(one: Outcome, two: Outcome) -> None:
+    """Compare states, rows and histories bit for bit."""
+    assert_equal_states(one.state, two.state)
+    assert one.rows == two.rows
+    assert one.histories.keys() == two.histories.keys()
+    for kind, record in one.histories.items():
+        assert_equal_tensors(record, two.histories[kind])
+
+
+def assert_equal_tensors(one: Mapping[str, object], two: Mapping[str, object]) -> None:
+    """Compare tensors and numbers by name."""
+    assert one.keys() == two.keys()
+    for key, value in one.items():
+        other = two[key]
         if isinstance(value, Tensor):
             assert isinstance(other, Tensor)
             assert value.numpy().tobytes() == other.numpy().tobytes(), key

@@ -3,7 +3,7 @@
 Computed on `tests.ghost`, which refuses what a GPU would refuse.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -67,6 +67,13 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert not ghost.SEEN & UNORDERED
 
 
+def assert_same_there(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
+    """Assert that what is done on the CPU gives the same on the device that is not there."""
+    here = action()
+    with placed(monkeypatch):
+        assert action() == here
+
+
 def contents(value: Any) -> Any:
     """Return the bytes of every tensor, wherever it lies, and all else as it is."""
     if isinstance(value, dict):
@@ -85,8 +92,6 @@ def test_a_run_on_another_device_gives_the_same_bytes(
     kind: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run on another device gives the bytes of the CPU, even after a kill, with all tensors on that device."""
-    for folder in ("here", "there"):
-        (tmp_path / folder).mkdir()
     here_task, here = driven(kind, name, tmp_path / "here")
     with placed(monkeypatch):
         if not (kind == "methods" and declared(kind, name).get("CONTROL") is True):
@@ -145,9 +150,7 @@ def test_an_evaluator_on_another_device_gives_the_same_numbers(
         )
         return module.evaluate(context), module.trace(context) if hasattr(module, "trace") else None
 
-    here = judged()
-    with placed(monkeypatch):
-        assert judged() == here
+    assert_same_there(monkeypatch, judged)
 
 
 @pytest.mark.parametrize("kind", plugins_of("histories"))
@@ -159,9 +162,7 @@ def test_a_history_on_another_device_gives_the_same_bytes(kind: str, monkeypatch
         once = KINDS[kind](task, {}, task.original_model, 0)
         return contents(KINDS[kind](task, once, task.original_model + 0.1, 1))
 
-    here = recorded()
-    with placed(monkeypatch):
-        assert recorded() == here
+    assert_same_there(monkeypatch, recorded)
 
 
 @pytest.mark.parametrize("name", plugins_of("projections"))
@@ -175,9 +176,7 @@ def test_a_projection_on_another_device_gives_the_same_bytes(name: str, monkeypa
         delta = torch.randn(6, len(theta), generator=torch.Generator().manual_seed(0)).to(device)
         return contents(module.project(task, default_params(module.Params), theta, delta))
 
-    here = projected()
-    with placed(monkeypatch):
-        assert projected() == here
+    assert_same_there(monkeypatch, projected)
 
 
 @pytest.mark.parametrize("name", plugins_of("attacks"))
@@ -190,6 +189,4 @@ def test_an_attack_on_another_device_gives_the_same_bytes(name: str, monkeypatch
         x, y = torch.randn(20, *COLOUR, generator=random), torch.randint(CLASSES, (20,), generator=random)
         return contents(module.mark(what, x.to(factories.PLACE), y.to(factories.PLACE), CLASSES))
 
-    here = marked()
-    with placed(monkeypatch):
-        assert marked() == here
+    assert_same_there(monkeypatch, marked)

@@ -126,32 +126,22 @@ def declared_of(name: str) -> dict[str, dict[str, Any]]:
     return metrics
 
 
-FOUND: dict[str, dict[str, float]] = {
-    "retrained": {"m": 0.1},
-    "original": {"m": 0.9},
-    "broken": {"m": 0.15},
-    "nobody": {},
-}
-
-
 @pytest.mark.parametrize(
     ("tells", "words"),
     [
-        ({"original": "higher"}, None),
-        ({}, "no metric tells the untouched original or a broken model from a retrained one; say which does"),
-        (
-            {"original": "lower"},
-            "m: tells the original model by a lower number than the retrained one's, but is 0.9 of",
-        ),
-        ({"original": "higher", "broken": "higher"}, "but is 0.15 of the broken and 0.1 of the retrained model."),
-        ({"nobody": "lower"}, "but is nan of the nobody and 0.1 of the retrained model."),
+        ({"original": "higher"}, []),
+        ({}, ["no metric tells the untouched original or a broken model from a retrained one; say which does"]),
+        ({"original": "lower"}, ["tells the original model by a lower number than the retrained one's, but is 0.9 of"]),
+        ({"original": "higher", "broken": "higher"}, ["but is 0.15 of the broken and 0.1 of the retrained model."]),
+        ({"nobody": "lower"}, ["but is nan of the nobody and 0.1 of the retrained model."]),
     ],
     ids=["told", "silent", "the wrong side", "hardly apart", "without a number"],
 )
-def test_what_an_evaluator_cannot_tell_is_said(tells: dict[str, str], words: str | None) -> None:
-    found = complaints("mine", {"m": {"tells": tells}}, FOUND)
-    assert len(found) == (words is not None)
-    assert all(words in text for text in found if words)
+def test_what_an_evaluator_cannot_tell_is_said(tells: dict[str, str], words: list[str]) -> None:
+    numbers = {"retrained": {"m": 0.1}, "original": {"m": 0.9}, "broken": {"m": 0.15}, "nobody": {}}
+    found = complaints("mine", {"m": {"tells": tells}}, numbers)
+    assert len(found) == len(words)
+    assert all(word in text for word, text in zip(words, found, strict=True))
 
 
 @pytest.mark.parametrize("name", plugins_of("evaluation"))

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,15 @@ from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
 from fu.pipeline.provenance.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of, runs
-from tests.contract.runs import KilledError, assert_equal_states, driven, spoiled, task_for
+from tests.contract.runs import (
+    KilledError,
+    assert_equal_outcomes,
+    assert_equal_states,
+    driven,
+    spoiled,
+    task_for,
+    two_rounds,
+)
 from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
 
@@ -47,11 +56,8 @@ def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: 
     """`start` and `step` return a finite float32 model [d] without gradient. It changes unless this is a control
     (`CONTROL = True`).
     """
-    module, task = plugins.load(kind, name), task_for(kind, name)
-    p, control = default_params(module.Params), kind == "methods" and declared(kind, name).get("CONTROL") is True
-    state = module.start(task, p)
-    for round in range(2):
-        following = module.step(task, p, state, round)
+    task, control = task_for(kind, name), kind == "methods" and declared(kind, name).get("CONTROL") is True
+    for state, following in pairwise(two_rounds(kind, name, task)):
         theta = following.theta
         assert theta.shape == (task.federation.layout.size,)
         assert theta.dtype == torch.float32
@@ -60,7 +66,6 @@ def test_a_start_and_two_steps_are_finite_and_move_unless_it_is_a_control(kind: 
         assert torch.equal(theta, state.theta) is control
         assert all(isinstance(value, Tensor | float | int) for value in flat(vars(following)).values())
         assert flat(vars(following)).keys() == flat(vars(state)).keys()
-        state = following
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
@@ -68,11 +73,8 @@ def test_what_clients_do_is_counted(kind: str, name: str) -> None:
     """Clients' work is counted (`local_updates` does so), unless the docstring says that the method 'communicates
     nothing' or that 'No client takes part'.
     """
-    module, task = plugins.load(kind, name), task_for(kind, name)
-    p = default_params(module.Params)
-    state = module.start(task, p)
-    for round in range(2):
-        state = module.step(task, p, state, round)
+    task = task_for(kind, name)
+    two_rounds(kind, name, task)
     nobody = ("communicates nothing", "No client takes part")  # what a plug-in says of itself
     trains = not any(words in documentation(kind, name) for words in nobody)
     assert (task.federation.cost.client_rounds > 0) is trains
@@ -82,7 +84,7 @@ def test_what_clients_do_is_counted(kind: str, name: str) -> None:
 @pytest.mark.parametrize(("kind", "name"), OF_MEANS)
 def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If `ESTIMATE` has `mean`, only the mean of a round's updates is requested."""
-    module, task, train = plugins.load(kind, name), task_for(kind, name), Federation._train_each
+    task, train = task_for(kind, name), Federation._train_each
     monkeypatch.setattr(local, "TOGETHER", 1)
     together: list[int] = []
 
@@ -91,10 +93,7 @@ def test_where_a_mean_is_enough_no_more_updates_are_held(kind: str, name: str, m
         return train(self, theta, clients, *rest)
 
     monkeypatch.setattr(Federation, "_train_each", noted)
-    p = default_params(module.Params)
-    state = module.start(task, p)
-    for round in range(2):
-        state = module.step(task, p, state, round)
+    two_rounds(kind, name, task)
     assert set(together) <= {1}
 
 
@@ -113,17 +112,13 @@ def test_a_control_is_done_from_the_start_and_costs_nothing(name: str, tmp_path:
 @pytest.mark.parametrize("name", RETRAINING)
 def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> None:
     """A method with `RETRAINS`, and without `LEFT` and `CONTROL`, reads no sample of a forgotten client."""
-    module, task = plugins.load("methods", name), task_for("methods", name)
+    task = task_for("methods", name)
     data = task.federation.data
     x = data.x.clone()
     x[np.concatenate([data.rows[client] for client in task.forgotten])] = torch.nan
     broken = ClientData(x, data.y, data.partition, data.classes, data.poison, data.mark, data.request)
     task = replace(task, federation=task.federation.holding(broken))
-    p = default_params(module.Params)
-    state = module.start(task, p)
-    for round in range(2):
-        state = module.step(task, p, state, round)
-    assert torch.isfinite(state.theta).all()
+    assert torch.isfinite(two_rounds("methods", name, task)[-1].theta).all()
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
@@ -131,28 +126,18 @@ def test_a_run_reads_no_test_sample(kind: str, name: str, tmp_path: Path) -> Non
     """With default hyper-parameters a run reads no test or held-out sample: it gives the same bits when their pixels
     are NaN (text: other bytes) and their labels others.
     """
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
     one, two = driven(kind, name, tmp_path / "one")[1], driven(kind, name, tmp_path / "two", change=spoiled)[1]
-    assert_equal_states(one.state, two.state)
-    assert one.rows == two.rows
-    assert one.histories.keys() == two.histories.keys()
-    for key, record in one.histories.items():
-        assert all(torch.equal(value, two.histories[key][part]) for part, value in record.items())
+    assert_equal_outcomes(one, two)
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)
 def test_a_run_is_repeatable_bit_for_bit(kind: str, name: str, tmp_path: Path) -> None:
     """Two runs give the same bits, regardless of the state of Python's and torch's global generators."""
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
     torch.manual_seed(0)
     one_task, one = driven(kind, name, tmp_path / "one")
     torch.manual_seed(1)  # the global generators are nobody's
-    np.random.default_rng()
     two_task, two = driven(kind, name, tmp_path / "two")
-    assert_equal_states(one.state, two.state)
-    assert one.rows == two.rows
+    assert_equal_outcomes(one, two)
     assert one_task.federation.cost == two_task.federation.cost
 
 
@@ -182,17 +167,11 @@ def test_a_run_leaves_its_inputs_unchanged(kind: str, name: str) -> None:
 @pytest.mark.parametrize(("kind", "name"), WITH_ROUNDS)
 def test_a_killed_run_resumes_to_the_same_bytes(kind: str, name: str, killed_after: int, tmp_path: Path) -> None:
     """A killed run resumes from its checkpoint to the same bytes and costs: `State` holds all that a round needs."""
-    (tmp_path / "whole").mkdir()
     whole_task, whole = driven(kind, name, tmp_path / "whole")
     with pytest.raises(KilledError):
         driven(kind, name, tmp_path, killed_after)
     assert (tmp_path / "job.checkpoint").exists()
     task, resumed = driven(kind, name, tmp_path)
-    assert_equal_states(resumed.state, whole.state)
-    assert resumed.rows == whole.rows
+    assert_equal_outcomes(resumed, whole)
     assert resumed.diverged is whole.diverged is None
     assert task.federation.cost == whole_task.federation.cost
-    assert resumed.histories.keys() == whole.histories.keys()
-    for key, record in whole.histories.items():
-        assert record.keys() == resumed.histories[key].keys()
-        assert all(torch.equal(value, resumed.histories[key][part]) for part, value in record.items())

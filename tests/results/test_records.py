@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -141,13 +142,20 @@ def test_a_lost_certificate_behind_a_chosen_point_is_refused(root: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "file", ["s/seed1/m+chosen.evaluation.csv", "s/seed0/m+chosen.unlearned.csv", "s/m.selected.json"]
+    ("file", "reads"),
+    [
+        ("s/seed1/m+chosen.evaluation.csv", [results.evaluations]),
+        ("s/seed0/m+chosen.unlearned.csv", [results.traces]),
+        ("s/m.selected.json", [results.evaluations, results.traces]),
+    ],
 )
-def test_a_file_that_is_not_as_its_job_wrote_it_is_refused(root: Path, file: str) -> None:
+def test_a_file_that_is_not_as_its_job_wrote_it_is_refused(
+    root: Path, file: str, reads: list[Callable[..., pd.DataFrame]]
+) -> None:
     path = root / "here/p" / file
     path.write_text(path.read_text() + " ")
     for read in (results.evaluations, results.traces):
-        if file.endswith("json") or ("evaluation" in file) == (read is results.evaluations):
+        if read in reads:
             with pytest.raises(UserError, match=rf"^{re.escape(str(path))}: the content does not match "):
                 read(root=root)
         else:
@@ -170,6 +178,9 @@ def test_an_artefact_is_the_file_of_its_name_and_one_of_another_version_is_refus
     ):
         results.artefact("p", "table.rows", root=root)
     assert [*results.artefact("p", "table", root=root)] == ["paper", "a"]
+    (root / "here/artefacts/p/table.csv").write_text("a\n2\n")
+    with pytest.raises(UserError, match=r"/p/table\.csv: the content does not match "):
+        results.artefact("p", "table", root=root)
     make(root, "../artefacts/p/old.csv", "a\n1\n", "publish", {}, kind="table")
     with pytest.raises(UserError, match=r"/p/old\.csv: made by another version of fu; run snakemake again\.$"):
         results.evaluations(root=root)

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
@@ -50,6 +51,14 @@ class Job:
     def has(self, **names: str) -> bool:
         """Whether it has these names."""
         return all(self.names.get(name) == value for name, value in names.items())
+
+
+def until(true: Callable[[], object], seconds: float = 120) -> None:
+    """Wait until something is true."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
 
 
 class Graph:
@@ -144,14 +153,14 @@ class Project:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run Python in the copy."""
         done = subprocess.run(
             [sys.executable, *command],
             cwd=self.root,
             capture_output=True,
             text=True,
-            env={**os.environ, "PYTHONPATH": ""},
+            env={**os.environ, "PYTHONPATH": "", **environment},
             check=False,
         )
         if check:
@@ -162,14 +171,18 @@ class Project:
         """Run Snakemake as a user would."""
         return self.run("-m", "snakemake", "--cores", "2", *arguments, check=check)
 
-    def make(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run make, as it is after installation; return its status and what stands on the screen."""
+    def install(self) -> None:
+        """Have make find the programs of this environment, as after installation."""
         programs = self.root / ".venv/bin"
         programs.mkdir(parents=True, exist_ok=True)
         for name, called in (("python", ""), ("snakemake", " -m snakemake")):
             (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable}{called} "$@"\n')
             (programs / name).chmod(0o755)
         (self.root / ".venv/installed").touch()
+
+    def make(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run make; return its status and what stands on the screen."""
+        self.install()
         return subprocess.run(
             ["make", *words],
             cwd=self.root,

@@ -16,43 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Graph, Job, Project
+from tests.pages import files, page
+from tests.workflow.project import Graph, Job, Project, until
 
-METHOD = '''"""Mine. Stores nothing; communicates one model."""
-
-from pydantic import BaseModel
-
-from fu.federation.task import State, Task
-
-needs: set[str] = set()
-
-
-class Params(BaseModel, extra="forbid"):
-    """None."""
-
-
-def start(task: Task, p: Params) -> State:
-    """Begin at the original model."""
-    return State(task.original_model)
-
-
-def step(task: Task, p: Params, state: State, round: int) -> State:
-    """Shrink."""
-    return State(0.9 * task.original_model)
-'''
-EVALUATOR = '''"""Norm of the model."""
-
-from fu.evaluation.context import Context
-
-METRICS = {
-    "norm": {"label": "Norm", "unit": "1", "better": "neither", "formula": "||w||"},
-}
-
-
-def evaluate(context: Context) -> dict[str, float]:
-    """Return the norm."""
-    return {"norm": context.theta.norm().item()}
-'''
+METHOD = files(page("adding-a-method"))["my_plugins/methods/mine.py"]
+EVALUATOR = files(page("adding-an-evaluator"))["my_plugins/evaluation/surprise.py"]
 MINE = "{label: Mine, plugin: mine, in_paper: false, source: a test, shown_in: [utility]}"
 STEP = "theta + torch.stack(deltas).mean(0)"  # of FUPGA
 Matches = Callable[[Job], bool]
@@ -121,7 +89,7 @@ def test_what_cannot_change_a_result_runs_nothing(project: Project, tmp_path: Pa
     }  # fmt: skip
     for kind, name in copies.items():  # plug-ins that nothing names
         shutil.copy2(project.root / f"fu/{kind}/{name}.py", project.root / f"fu/{kind}/mine.py")
-    (project.root / "fu/evaluation/mine.py").write_text(EVALUATOR)
+    (project.root / "fu/evaluation/surprise.py").write_text(EVALUATOR)
     for folder in ("fu", "workflow", "profiles", "envs", "Snakefile"):
         for file in [project.root / folder, *(project.root / folder).rglob("*")]:
             file.touch()
@@ -231,9 +199,10 @@ def test_a_style_draws_all_pictures_again_and_runs_nothing_else(project: Project
 
 
 def test_a_new_evaluator_runs_its_evaluations_and_what_shows_it(project: Project) -> None:
-    (project.root / "fu/evaluation/mine.py").write_text(EVALUATOR)
+    (project.root / "fu/evaluation/surprise.py").write_text(EVALUATOR)
     before = everything(project.graph())
-    project.override("{toy: {settings: {evaluations: {mine: [mine]}}, artefacts: {utility: {metrics: [r_acc, norm]}}}}")
+    shown = "artefacts: {utility: {metrics: [r_acc, surprise]}}"
+    project.override(f"{{toy: {{settings: {{evaluations: {{mine: [surprise]}}}}, {shown}}}}}")
     due = follows(project, lambda job: job.has(evaluation="mine"), "utility")
     new = due - before
     assert due - new == {"publish artefact=utility paper=toy"}
@@ -284,9 +253,9 @@ def test_a_method_from_outside_runs_its_own_jobs_and_what_shows_it(project: Proj
     project.snakemake("toy_utility")
     assert "| Mine¹ *" in (project.root / "results/toy/artefacts/toy/utility.md").read_text()
     project.expect([])
-    file.write_text(METHOD.replace('"""Shrink."""', '"""Shrink a little."""'))
+    file.write_text(METHOD.replace('"""Forget, then repair."""', '"""Forget and repair."""'))
     project.expect([])
-    file.write_text(METHOD.replace("0.9 *", "0.8 *"))
+    file.write_text(METHOD.replace("p.strength *", "2 * p.strength *"))
     project.expect(affected)
 
 
@@ -415,9 +384,7 @@ def test_a_run_killed_after_the_first_affected_job_leaves_the_rest_scheduled(pro
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    deadline = time.monotonic() + 120
-    while not made_again() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(made_again)
     time.sleep(0.3)  # Snakemake writes its own record of the job after the job's end
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -94,16 +94,6 @@ def test_a_misspelt_target_gets_the_nearest(toy: Project) -> None:
     assert "MissingRule" not in done.stdout + done.stderr
 
 
-def test_a_file_of_a_run_that_is_not_planned_gets_the_nearest(toy: Project) -> None:
-    done = toy.snakemake("-n", "results/toy/toy/idd/seed0/partition.npz", check=False)
-    assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == (
-        "error: there is no target 'results/toy/toy/idd/seed0/partition.npz'; did you mean "
-        "'results/toy/toy/iid/seed0/partition.npz'? (`snakemake -n` lists all files)."
-    )
-    assert "KeyError" not in done.stdout + done.stderr
-
-
 def test_absent_archives_are_told_before_the_first_job(project: Project) -> None:
     project.edit("fu/datasets/mnist.py", 'torchvision="', 'embedded=False and "')  # which no server has
     project.override("{toy: {settings: {data: {dataset: mnist}}}}")

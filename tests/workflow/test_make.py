@@ -86,39 +86,27 @@ def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
 
 
 def test_words_reach_their_programs_as_they_are(make: Make) -> None:
+    names = ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "BUNDLE", "A", "B", "ORACLES", "PREDICTIONS", "CSV"]
     for value in WILD:
         run, shown = make.calls("reproduce", f"TARGETS={value}")
         assert run[4:] == (["--", *value.split()] if value.split() else [])
         assert shown == ["python", "", "-m", "fu.pipeline.cli.show", "results", *value.split()]
-        assert make.calls("show", f"CELL={value}") == [["python", "", "-m", "fu.pipeline.cli.show", "cell", value]]
-        assert make.calls("verify", f"BUNDLE={value}") == [["python", "", "-m", "fu.pipeline.cli.show", "check", value]]
-        runs = make.calls("compare", f"A={value}", f"B=x{value}")
-        assert runs == [["python", "", "-m", "fu.pipeline.cli.show", "compare", value, f"x{value}"]]
-        runs = make.calls("audit", f"ORACLES={value}", f"PREDICTIONS=x{value}", f"CSV={value}")
-        assert runs == [["python", "", "-m", "fu.pipeline.cli.show", "audit", value, f"x{value}", value]]
+        oracles = ["python", "", "-m", "fu.pipeline.cli.show", "oracles", *value.split()]
+        assert make.calls("oracles", f"TARGETS={value}") == [oracles, run, shown]
+        given = [f"{name}={value}" for name in names]
+        assert make.calls("show", *given) == [["python", "", "-m", "fu", "show", *given]]
         (called,) = make.calls("keep", f"RUN={value}", f"TARGETS=x {value}")
         assert called == ["python", "", "-m", "fu.pipeline.cli.show", "keep", value, "x", *value.split()]
-        checked, *made = make.calls("oracles", f"TARGETS={value}")
-        assert checked == ["python", "", "-m", "fu.pipeline.cli.show", "oracles", *value.split()]
-        assert made == make.calls("reproduce", f"TARGETS={value}")
         [(program, folder, *words)] = make.calls("contract", f"PLUGINS={value}")
         assert [program, folder, *words[:2], words[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
-    for value in WILD[::5]:
-        for name in ("plan", "bundle", "verify"):
-            (called,) = make.calls(name, f"TARGETS={value}", "PRESET=paper")
-            assert called == ["python", "", "-m", "fu.pipeline.cli.show", name, *value.split(), 'preset= "paper" ']
-        speed = make.calls("benchmark", f"DATA_DIR={value}")[0]
-        assert speed[2:] == ["-m", "benchmarks.fedavg_round", f"--data-dir={value}"]
-        (peers,) = make.calls("benchmark-peers", f"DATA_DIR={value}")
-        python = ["--peers-python", ".venv-peers/bin/python"]
-        assert peers[2:] == ["-m", "benchmarks.peers", *python, f"--data-dir={value}"]
+    for name in ("benchmark", "benchmark-peers"):
+        assert make.calls(name, "DATA_DIR=a b")[0][-1] == "--data-dir=a b"
 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
         ("TARGET=fedosd_table8", "'TARGET'; did you mean TARGETS?"),
-        ("preset=paper", "'preset'; did you mean PRESET?"),
         ("SEEDS=[1]", "'SEEDS';"),
         ("it's;touch${IFS}ran=1", "'it's;touchran';"),
     ],
@@ -139,8 +127,8 @@ def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
         ["snakemake", "", "--cores", "all"],
         ["python", "", "-m", "fu.pipeline.cli.show", "results"],
     ]
-    assert make.calls("show") == [["python", "", "-m", "fu.pipeline.cli.show", "cell", ""]]
-    assert make.calls("audit") == [["python", "", "-m", "fu.pipeline.cli.show", "audit", "", ""]]
+    for name in ("show", "why", "plan", "decide", "verify", "bundle", "audit", "compare", "version"):
+        assert make.calls(name) == [["python", "", "-m", "fu", name]]
 
 
 def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:
@@ -174,22 +162,20 @@ def test_a_profile_runs_with_what_a_cluster_needs(make: Make) -> None:
     for value in WILD:
         assert make.calls("reproduce", f"PROFILE={value}")[-2][3:] == [value]
 
-
-def test_a_profile_that_does_not_exist_is_one_sentence(make: Make) -> None:
-    (make.root / "envs/cluster.txt").touch()
-    for name in ("default", "slurm"):
-        (make.root / "profiles" / name).mkdir(parents=True)
-    done = make("reproduce", "PROFILE=it's")
+    (make.root / "profiles/default").mkdir()
+    done = make("reproduce", "PROFILE=no one's")
     assert done.returncode != 0
-    assert done.stderr.startswith("error: PROFILE: there is no profile 'it's'; allowed: default, slurm.\n")
+    assert done.stderr.startswith("error: PROFILE: there is no profile 'no one's'; allowed: ")
 
 
-def test_a_python_is_one_program(make: Make) -> None:
+def test_a_python_is_one_program_of_a_version_that_fu_admits(make: Make) -> None:
     (make.root / ".venv/installed").unlink()
-    for value in ("", *(set(WILD) - {"true"})):  # which is a program
+    make.program(make.root / "old", '#!/bin/sh\n[ "$1" = --version ] && echo "Python 3.9.1"\nexit 1\n')
+    for value in ("", "./old", *(set(WILD) - {"true"})):  # which is a program
         done = make("reproduce", f"PYTHON={value}")
         assert done.returncode != 0
-        assert done.stderr.startswith(f"fu needs Python 3.11, 3.12 or 3.13, but '{value}' is ")
+        is_ = "Python 3.9.1; " if value == "./old" else ""
+        assert done.stderr.startswith(f"fu needs Python 3.11, 3.12 or 3.13, but '{value}' is {is_}")
         assert (make.root / ".venv").exists()
     for value in ("my python", "it's; python"):
         make.program(make.root / value, RECORD)
@@ -212,22 +198,15 @@ def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
     assert list((make.root / ".snakemake").iterdir()) == []
 
 
-def test_setting_up_begins_with_what_it_installs_and_how_much(make: Make) -> None:
+def test_setting_up_says_first_how_much_it_installs(make: Make) -> None:
     (make.root / ".venv/installed").unlink()
     (make.root / "envs/lock.txt").write_text("torch==2.0\nsnakemake==9.0\nnumpy==2.0\n")
     make.program(make.root / "python", RECORD)
     said = make("reproduce", "PYTHON=./python").stdout.splitlines()
-    assert said[0] == (
-        "Installing the 3 packages of envs/lock.txt into .venv, including PyTorch and Snakemake: 1.6 GB on disk, more "
-        "with PyTorch's CUDA build. This happens once and takes minutes without output."
-    )
-    assert said[1:3] == ["rm -rf .venv", "'./python' -m venv .venv"]
+    assert said[0].startswith("Installing the 3 packages of envs/lock.txt into .venv, ")
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "PLUGINS", "CORES", "PYTHON", "PROFILE", "BUNDLE", "A", "B"],
-)
+@pytest.mark.parametrize("name", ["PRESET", "TARGETS", "PYTHON"])
 def test_a_line_break_is_refused(make: Make, name: str) -> None:
     for words, environment in (((f"{name}=a\ntouch ran",), {}), ((), {name: "a\ntouch ran"})):
         done = make("reproduce", *words, **environment)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -74,13 +73,7 @@ def test_a_module_makes_the_same_bytes_in_the_folder_that_it_runs_in(toy: Projec
     mine = using(project, tmp_path / "mine")
     (mine.root / "random.py").write_text("raise ImportError('a file of the user, which no job imports')")
     profile = ("--workflow-profile", f"{project.root}/profiles/default")
-    program = (
-        "-P",
-        "-m",
-        "snakemake",
-        "--cores",
-        "2",
-    )  # -P: as the program `snakemake`
+    program = ("-P", "-m", "snakemake", "--cores", "2")  # -P: as the program `snakemake`
     mine.run(*program, *profile, "mine")
     for suffix in ("csv", "md", "rows.csv", "html"):
         assert (mine.root / f"{NUMBERS}.{suffix}").read_bytes() == (toy.root / f"{NUMBERS}.{suffix}").read_bytes()
@@ -103,21 +96,13 @@ def test_snakedeploy_sets_up_a_folder_that_plans_with_its_config(tmp_path: Path)
     deploy = ["snakedeploy", "deploy-workflow", str(project.root), str(mine.root), "--tag", "v1"]
     subprocess.run(deploy, check=True, env={**os.environ, "PYTHONPATH": ""})
     mine.edit("config/config.yaml", "threads: 1", "threads: 2")
-    local = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_VALUE_0": "https://github.com/"}
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "-n", "-p", "--cores", "2", "toy_numbers"],
-        cwd=mine.root,
-        env={
-            **os.environ,
-            **local,
-            "GIT_CONFIG_KEY_0": f"url.{tmp_path}/github/.insteadOf",
-            "PYTHONPATH": str(project.root),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
+    done = mine.run(
+        *("-m", "snakemake", "-n", "-p", "--cores", "2", "toy_numbers"),
+        GIT_CONFIG_COUNT="1",
+        GIT_CONFIG_KEY_0=f"url.{tmp_path}/github/.insteadOf",
+        GIT_CONFIG_VALUE_0="https://github.com/",
+        PYTHONPATH=str(project.root),
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
     )
-    assert done.returncode == 0, done.stderr
     assert "--threads 2" in done.stdout
     assert f"--published {project.root}/workflow/published/toy/numbers.csv" in done.stdout

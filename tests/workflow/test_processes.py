@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.pipeline.test_fork_server import alive
-from tests.workflow.project import REPOSITORY
+from tests.workflow.project import REPOSITORY, until
 
 pytestmark = pytest.mark.whole
 
@@ -53,13 +52,6 @@ while not Path("go").exists():
 Path(f"{sys.argv[1]}.done").write_text("done")
 """
 SIGNALS = (signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-
-
-def until(true: Callable[[], object], seconds: float = 5) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 class Run:
@@ -178,7 +170,7 @@ def test_a_job_ends_with_each_of_its_processes_alone_and_the_others_go_on(
     for name, (who, how) in faults.items():
         if (who, how) != ("shell", signal.SIGINT):  # bash waits for its command, which a terminal would interrupt, too
             os.kill(run.who(who, name), how)
-    until(lambda: [name for name in jobs if alive(jobs[name])] == ["shell-SIGINT", "other"])
+    until(lambda: [name for name in jobs if alive(jobs[name])] == ["shell-SIGINT", "other"], 5)
     (run.root / "go").touch()
     run.ends(1)
     assert {path.name for path in run.root.glob("*.done")} == {"other.done", "shell-SIGINT.done"}
@@ -192,7 +184,7 @@ def test_a_run_goes_on_without_its_server(start: Callable[..., Run]) -> None:
     for how in reversed(SIGNALS):  # the last one alone ends it
         assert server in run.processes()
         os.kill(server, how)
-    until(lambda: not alive(server))
+    until(lambda: not alive(server), 5)
     assert all(alive(job) for job in jobs)
     (run.root / "go").touch()
     run.ends(0)

@@ -52,14 +52,6 @@ def test_the_federation_of_the_page_prints_what_it_says_without_a_pipeline() -> 
     assert found == "True"
 
 
-@pytest.mark.parametrize("code", [READING, MODEL, FEDERATION])
-def test_the_code_of_the_page_passes_the_linter(code: str) -> None:
-    for words in (("check", "--ignore", "F821", "-"), ("format", "--check", "-")):
-        command = [sys.executable, "-m", "ruff", *words, "--stdin-filename", "tests/page.py"]
-        done = subprocess.run(command, cwd=REPOSITORY, input=code, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_the_page_names_the_functions_with_their_arguments_and_all_columns(some: Project) -> None:
     called = dict(re.findall(r"^\| `(\w+)\((.*?)\)` \|", PAGE, re.M))
     assert sorted(called) == sorted(results.__all__)

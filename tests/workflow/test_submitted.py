@@ -6,14 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fu.pipeline.engine import submitted
-from tests.workflow.project import Project, with_toy
+from tests.workflow.project import Project, until, with_toy
 
 pytestmark = pytest.mark.whole
 
@@ -90,13 +89,6 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
     yield found
     found.end()
     shutil.rmtree(tmp_path / "project", ignore_errors=True)
-
-
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.05)
 
 
 def own(queue: Queue, kind: str, name: str) -> Path:

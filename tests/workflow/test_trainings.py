@@ -1,6 +1,5 @@
 """After an edit of a training, a request or a coordinate exactly the affected jobs are due."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -38,12 +37,6 @@ def test_a_new_training_runs_its_own_jobs_and_what_shows_it(project_helped: Proj
     assert {key.rpartition("trial=")[2] for key in new} == {"mine"}
     assert stages(new) == {"train", "evaluate"}
     assert graph.due == new | graph.where(of_artefacts("numbers"))
-
-
-def test_a_new_partition_kind_runs_nothing(project_helped: Project) -> None:
-    file = project_helped.root / "fu/partitions/mine.py"
-    shutil.copy2(project_helped.root / "fu/partitions/iid.py", file)
-    project_helped.expect([])
 
 
 def test_a_training_s_file_runs_its_jobs_and_what_follows(project_helped: Project) -> None:
