@@ -234,7 +234,8 @@ class Project:
 
     def copied(self, target: Path) -> "Project":
         """Copy it with modification times, so that nothing looks newer than it is."""
-        shutil.copytree(self.root, target, symlinks=True)
+        unfinished = shutil.ignore_patterns("*.pyc.*")  # of a process that imports its code meanwhile
+        shutil.copytree(self.root, target, symlinks=True, ignore=unfinished)
         return Project(target)
 
 

@@ -142,8 +142,8 @@ CODE: dict[str, tuple[str, str, str, Matches]] = {
     "a kind of artefact": ("fu/artefacts/curves.py", "FAR = 10", "FAR = 20", of_artefacts("rounds")),
     "a file in another role": (
         "fu/pipeline/plan/jobs.py",
-        '"unlearned": unlearned, **choice}',
-        '"unlearned": self._shared(run, trial)["original"], **choice}',
+        '"unlearned": self.of(_scenario(run), trial, "unlearn").outputs["model"]}',
+        '"unlearned": self._shared(run, trial)["original"]}',
         of_stages("recover"),
     ),
     "a metric's label": (
