@@ -51,15 +51,6 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, killed_after: in
     assert torch.equal(resumed.histories["last_local_models"]["theta"], whole.histories["last_local_models"]["theta"])
 
 
-def test_a_run_killed_before_its_first_checkpoint_starts_anew(tmp_path: Path) -> None:
-    with pytest.raises(KilledError):
-        train(toy(), never(tmp_path), 2)
-    assert list(tmp_path.iterdir()) == []
-    seen: list[Tensor] = []
-    train(toy(), never(tmp_path), seen=seen)
-    assert len(seen) == 4
-
-
 def test_a_checkpoint_of_another_key_is_ignored(tmp_path: Path) -> None:
     with pytest.raises(KilledError):
         train(toy(), always(tmp_path, "old"), 2)

@@ -76,11 +76,6 @@ def test_rows_hold_what_is_measured_at_that_round_and_the_cost_until_then(tmp_pa
         assert row["samples"] == 32 * done
 
 
-def test_there_is_no_distance_while_the_original_model_is_trained(tmp_path: Path) -> None:
-    outcome = train(toy(rounds=1, trained=False), never(tmp_path))
-    assert [set(row) for row in outcome.rows] == [{"round"} | (METRICS - {"distance"}) | COSTS] * 2
-
-
 def test_conflicts_are_counted_after_every_round_and_cost_nothing(tmp_path: Path) -> None:
     task = toy(rounds=3)
     outcome = train(task, never(tmp_path), count_conflicts=True)
@@ -184,29 +179,6 @@ def test_a_history_that_grows_over_the_rounds_survives_a_resume(
     assert torch.equal(whole["sum"], seen[0] + seen[1] + seen[2] + seen[3])
     assert torch.equal(resumed["sum"], whole["sum"])
     assert resumed["rounds"].tolist() == whole["rounds"].tolist() == [3]
-
-
-def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path: Path) -> None:
-    given: list[set[str]] = []
-
-    def run(killed_after: int) -> None:
-        def step(state: State, round: int) -> State:
-            if round == killed_after:
-                raise KilledError
-            given.append(set(vars(state)))
-            return nudge(state, round)
-
-        task = toy(rounds=4)
-        drive(task, lambda: State(task.original_model), step, always(tmp_path), "toy", kinds=("last_local_models",))
-
-    with pytest.raises(KilledError):
-        run(2)
-    run(4)
-    assert given == [{"theta"}] * 4
-
-
-def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
-    assert train(toy(rounds=1), never(tmp_path)).histories == {}
 
 
 def test_the_progress_shows_the_first_two_numbers_that_are_measured(

@@ -128,11 +128,6 @@ def test_no_clients_return_no_updates(plain: Federation) -> None:
     assert plain.cost.record() == dict.fromkeys(plain.cost.record(), 0)
 
 
-def test_the_rate_decays_by_round_and_an_exception_changes_one_round() -> None:
-    federation = make_federation(lr=0.2, lr_decay=0.5, exception=(2, 0.8))
-    assert [federation.rate(round) for round in range(4)] == [0.2, 0.1, 0.2, 0.025]
-
-
 def test_a_step_is_proportional_to_the_rate_of_its_round() -> None:
     data = make_data(make_partition())
     fast = make_federation(data, lr=0.2, lr_decay=0.5, exception=(2, 0.8), batch_size=100)

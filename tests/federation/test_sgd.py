@@ -110,13 +110,3 @@ def test_a_factor_multiplies_the_loss_of_its_client_alone(strategy: str) -> None
         expected = plain(federation, theta, list(federation.batches(client, 0, None)), 0.1, factor, **kwargs)
         torch.testing.assert_close(found.delta[client], expected, rtol=0, atol=2e-6)
     assert (found.delta[1] - usual.delta[1]).norm() > 1e-2
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_client_named_twice_trains_once(strategy: str) -> None:
-    federation = federation_of(strategy)
-    theta = start_of(federation)
-    found = federation.local_updates(theta, [1, 0, 1], 0, rows=None)
-    assert torch.equal(found.delta[0], found.delta[2])
-    assert torch.equal(found.delta[:2], federation_of(strategy).local_updates(theta, [1, 0], 0).delta)
-    assert federation.cost.client_rounds == 2

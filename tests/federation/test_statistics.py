@@ -82,18 +82,6 @@ def test_files_hold_the_statistics_by_name_and_the_distance_leaves_them_out() ->
     assert distance(make_context(task, theta)) == pytest.approx(2, abs=1e-6)
 
 
-def test_the_correction_of_stability_moves_parameters_alone() -> None:
-    found = {}
-    for weight in (0.0, 5.0):
-        task, p = make_task(), stability.Params(**{"lambda": weight})
-        state = stability.step(task, p, stability.start(task, p), 0)
-        found[weight] = stability.step(task, p, state, 1).theta - state.theta, state.theta
-    (_, plain), (_, corrected) = found.values()
-    size = task.federation.layout.parameters
-    assert (plain - corrected)[:size].norm() > 1e-2
-    assert torch.equal(plain[size:], corrected[size:])
-
-
 def test_what_the_statistics_are_has_no_part_in_the_correction() -> None:
     """Along g_S is measured on parameters alone: other statistics of the same model give the same correction."""
     task, p = make_task(), stability.Params(**{"lambda": 5.0})

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from fu.data.clients import ClientData, batch_of
+from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.federation import local
 from fu.federation.local import Federation, LocalTraining
@@ -39,14 +39,6 @@ def seen(model: torch.nn.Module) -> list[Tensor]:
     found: list[Tensor] = []
     model.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
     return found
-
-
-def test_images_are_handed_over_channels_first_and_text_as_whole_numbers() -> None:
-    x = torch.rand(2, 4, 5, 3)
-    assert torch.equal(batch_of(x), x.permute(0, 3, 1, 2))
-    assert batch_of(x).data_ptr() == x.data_ptr()
-    text = batch_of(torch.tensor([[3, 200]], dtype=torch.uint8))
-    assert (text.dtype, text.tolist()) == (torch.int64, [[3, 200]])
 
 
 def test_a_test_that_spoils_tests_changes_their_bytes_and_labels_alone() -> None:

@@ -78,12 +78,6 @@ def test_neither_retraining_nor_post_training_touches_a_forgotten_clients_data(
     assert torch.isfinite(state.theta).all()
 
 
-def test_a_locked_client_would_be_noticed() -> None:
-    task = make_task(make_federation(Locked(PART, {1})), trained=False)
-    with pytest.raises(AssertionError, match="the data of client 1 were touched"):
-        trained(task, TRAININGS[0])
-
-
 def test_retraining_is_what_training_without_the_forgotten_client_would_be() -> None:
     """With the retained clients alone as those who take part, from retraining's own model, in its own stream."""
     asked = make_task(make_federation(Locked(PART, {3, 1}, Request(np.array([1])))))
