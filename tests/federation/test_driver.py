@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fu.evaluation import conflicts
 from fu.federation import driver
-from fu.federation.task import State, Task
+from fu.federation.task import State
 from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
@@ -33,7 +33,7 @@ def test_a_row_before_the_first_round_and_after_each(tmp_path: Path, first_round
         return nudge(state, round)
 
     task = toy(rounds=3)
-    outcome = drive(task, lambda: State(task.original_model), step, never(tmp_path), "toy", first_round=first_round)
+    outcome = drive(task, never(tmp_path), step, first_round=first_round)
     assert asked == [first_round, first_round + 1, first_round + 2]
     assert [row["round"] for row in outcome.rows] == [first_round + k for k in range(4)]
     assert all(set(row) == {"round"} | METRICS | COSTS for row in outcome.rows)
@@ -59,7 +59,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
 ) -> None:
     task = toy(rounds)
     when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
-    outcome = drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **when)
+    outcome = drive(task, never(tmp_path), **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
     assert all(set(row) >= COSTS for row in outcome.rows)
@@ -131,8 +131,8 @@ def test_seconds_add_up_over_a_resume(tmp_path: Path, monkeypatch: pytest.Monkey
         return nudge(state, round)
 
     with pytest.raises(KilledError):
-        drive(task, start, clock.takes(1, dies), always(tmp_path), "toy")
-    outcome = drive(task, start, clock.takes(2, nudge), always(tmp_path), "toy")
+        drive(task, always(tmp_path), clock.takes(1, dies), start)
+    outcome = drive(task, always(tmp_path), clock.takes(2, nudge), start)
     assert outcome.seconds == 0.5 + 2 * 1 + 2 * 2
 
 
@@ -150,10 +150,8 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
     task = toy(rounds=5)
     outcome = drive(
         task,
-        lambda: State(task.original_model),
-        step,
         never(tmp_path),
-        "toy",
+        step,
         first_round=first_round,
         count_conflicts=True,
         kinds=("last_local_models",),
@@ -162,23 +160,6 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
     assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     assert [row["round"] for row in outcome.rows] == [first_round, first_round + 1, first_round + 2]
     assert torch.isfinite(outcome.histories["last_local_models"]["theta"]).all()
-
-
-def test_a_history_that_grows_over_the_rounds_survives_a_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def add(task: Task, record: dict[str, Tensor], theta: Tensor, round: int) -> dict[str, Tensor]:
-        return {"sum": record.get("sum", torch.zeros_like(theta)) + theta, "rounds": torch.tensor([round])}
-
-    monkeypatch.setitem(KINDS, "total", add)
-    seen: list[Tensor] = []
-    whole = train(toy(), never(tmp_path), seen=seen, kinds=("total",)).histories["total"]
-    with pytest.raises(KilledError):
-        train(toy(), always(tmp_path), 3, kinds=("total",))
-    resumed = train(toy(), always(tmp_path), kinds=("total",)).histories["total"]
-    assert torch.equal(whole["sum"], seen[0] + seen[1] + seen[2] + seen[3])
-    assert torch.equal(resumed["sum"], whole["sum"])
-    assert resumed["rounds"].tolist() == whole["rounds"].tolist() == [3]
 
 
 def test_the_progress_shows_the_first_two_numbers_that_are_measured(
@@ -215,7 +196,7 @@ def test_several_requests_come_at_equal_distances_and_rounds_left_over_are_idle(
         return Resumed(nudge(state, round).theta, 0)
 
     more: dict[str, Any] = {"requests": 3, "again": again, "finished": lambda state: not state.left, "kind": Resumed}
-    outcome = drive(task, start, step, never(tmp_path), "toy", evaluate_every=2, **more)
+    outcome = drive(task, never(tmp_path), step, start, evaluate_every=2, **more)
     assert came == [2, 4]
     assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     distances = [row["distance"] for row in outcome.rows if "distance" in row]
@@ -246,5 +227,5 @@ def test_a_federation_knows_whether_updates_are_asked_for_again(
     tmp_path: Path, asks: dict[str, Any], again: bool
 ) -> None:
     task = toy(rounds=1)
-    drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **asks)
+    drive(task, never(tmp_path), **asks)
     assert task.federation.asked_again == again

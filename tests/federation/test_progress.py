@@ -24,10 +24,8 @@ def test_progress_says_where_a_run_resumes_and_where_it_diverges(
     task = toy()
     drive(
         task,
-        lambda: State(task.original_model),
-        lambda state, round: State(state.theta * torch.nan),
         always(tmp_path),
-        "toy",
+        lambda state, round: State(state.theta * torch.nan),
     )
     assert [re.sub(LINE, "", line) for line in capsys.readouterr().err.splitlines()] == [
         "resumed after round 2",

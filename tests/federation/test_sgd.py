@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fu.federation.local import Federation, LocalTraining
 from tests.factories import SMALL, builder, make_data, make_federation, make_partition
-from tests.federation.runs import start_of
+from tests.federation.runs import by_torch, start_of
 
 STRATEGIES = ["sequential", "vectorised"]
 SIZES = (7, 12, 1)
@@ -18,23 +18,9 @@ def federation_of(strategy: str, **training: Any) -> Federation:
     return make_federation(make_data(make_partition(SIZES), SMALL), strategy=strategy, **training)
 
 
-def plain(
-    federation: Federation,
-    theta: Tensor,
-    batches: list[tuple[Tensor, Tensor]],
-    rate: float,
-    factor: float = 1,
-    **kwargs: Any,
-) -> Tensor:
-    """Return the update of one client by a plain loop around `torch.optim.SGD`."""
-    net = builder()()
-    net.load_state_dict(federation.layout.named(theta))
-    optimiser = torch.optim.SGD(net.parameters(), lr=rate, **kwargs)
-    for x, y in batches:
-        optimiser.zero_grad()
-        (factor * nn.functional.cross_entropy(net(x.contiguous()), y)).backward()
-        optimiser.step()
-    return federation.layout.flatten(dict(net.named_parameters())) - theta
+def plain(*args: Any, **kwargs: Any) -> Tensor:
+    """Return the update of one client by torch's own SGD."""
+    return by_torch(builder(), *args, **kwargs)[0]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fu.data.clients import ClientData
@@ -17,6 +16,7 @@ from fu.federation.task import initial_parameters
 from fu.models import lstm
 from tests.contract.runs import spoiled
 from tests.factories import make_partition
+from tests.federation.runs import by_torch
 
 CLASSES, LENGTH = 12, 9
 LOCAL = LocalTraining(lr=0.5, lr_decay=1.0, batch_size=5, local_epochs=2)
@@ -85,15 +85,8 @@ def test_a_local_step_on_text_is_that_of_plain_sgd() -> None:
     fed, data = federation("sequential"), text_data()
     theta = initial_parameters(BUILD, 1)
     delta = fed.local_updates(theta, [2], 0).delta[0]
-    net = BUILD()
-    net.load_state_dict(fed.layout.named(theta))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.5)
     x, y = data.x[PART.train[2]].long(), data.y[PART.train[2]]
-    for _ in range(2):  # epochs of one batch of three
-        optimiser.zero_grad()
-        F.cross_entropy(net(x), y).backward()
-        optimiser.step()
-    expected = fed.layout.flatten(dict(net.named_parameters())) - theta
+    expected, _ = by_torch(BUILD, fed, theta, [(x, y)] * 2, 0.5)  # epochs of one batch of three
     assert expected.norm() > 0.01
     torch.testing.assert_close(delta, expected, rtol=1e-4, atol=1e-6)
 

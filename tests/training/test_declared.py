@@ -88,10 +88,6 @@ def test_the_rows_that_a_training_says_it_trains_on_are_those_that_pass_through_
     assert (seen == everything) == (number is None)
 
 
-def test_a_training_need_not_say_what_it_trains_on() -> None:
-    assert training_of(Choice(name="server_sgd")).trained_on is None
-
-
 @pytest.mark.parametrize(
     ("rows", "got"),
     [
