@@ -16,7 +16,6 @@ from fu.federation.task import initial_parameters
 from fu.models import lstm
 from tests.contract.runs import spoiled
 from tests.factories import make_partition
-from tests.federation.runs import by_torch
 
 CLASSES, LENGTH = 12, 9
 LOCAL = LocalTraining(lr=0.5, lr_decay=1.0, batch_size=5, local_epochs=2)
@@ -80,17 +79,6 @@ def test_a_network_reads_bytes_as_whole_numbers_in_pieces() -> None:
     assert [len(batch) for batch in batches[2:]] == [50, 50, 50, 50, 7]
 
 
-def test_a_local_step_on_text_is_that_of_plain_sgd() -> None:
-    """One client, whole batches: by hand, with torch's own optimiser."""
-    fed, data = federation("sequential"), text_data()
-    theta = initial_parameters(BUILD, 1)
-    delta = fed.local_updates(theta, [2], 0).delta[0]
-    x, y = data.x[PART.train[2]].long(), data.y[PART.train[2]]
-    expected, _ = by_torch(BUILD, fed, theta, [(x, y)] * 2, 0.5)  # epochs of one batch of three
-    assert expected.norm() > 0.01
-    torch.testing.assert_close(delta, expected, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_all_clients_at_once_equal_client_after_client_on_text() -> None:
     one, many = federation("sequential"), federation("vectorised")
@@ -109,12 +97,3 @@ def test_a_recurrent_model_is_trained_client_after_client_on_every_device(monkey
         torch.nn.Embedding(CLASSES, 2), torch.nn.Flatten(), torch.nn.Linear(2 * LENGTH, CLASSES)
     )
     assert Federation(small, data, LOCAL, "training", 0).strategy == "vectorised"
-
-
-def test_the_server_learns_from_text_too() -> None:
-    fed = federation()
-    theta = initial_parameters(BUILD, 1)
-    batches = seen(fed.model)
-    assert fed.server_update(theta, 0, 0.1).norm() > 1e-4
-    rows = {tuple(row.tolist()) for row in fed.data.x[np.asarray(PART.server)]}
-    assert {tuple(row.tolist()) for row in batches[0]} <= rows
