@@ -13,6 +13,7 @@ from torch import Tensor
 
 from fu.evaluation import conflicts
 from fu.federation import driver
+from fu.federation.driver import Outcome
 from fu.federation.task import State
 from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
@@ -84,56 +85,38 @@ def test_conflicts_are_counted_after_every_round_and_cost_nothing(tmp_path: Path
     assert [{k: v for k, v in row.items() if k != "conflicts"} for row in outcome.rows] == plain.rows
 
 
-class Clock:
-    """A clock that moves only when it is told to."""
+def test_seconds_cover_start_and_steps_but_no_evaluation_and_add_up_over_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def takes(self, seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    def takes(seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function, taking that long."""
 
-        def slow(*args: Any, **kwargs: Any) -> Any:
-            self.now += seconds
-            return function(*args, **kwargs)
+        def slow(*args: Any) -> Any:
+            now[0] += seconds
+            return function(*args)
 
         return slow
 
+    def run(seconds: float, killed_after: int | None) -> Outcome:
+        task = toy(rounds=4)
 
-def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, task = Clock(), toy(rounds=3)
-    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: State(task.original_model))
-    outcome = driver.drive(
-        task,
-        start,
-        clock.takes(0.125, nudge),
-        clock.takes(100, measured(task)),
-        never(tmp_path),
-        "toy",
-        watch=clock.takes(1000, partial(conflicts.count, task)),
-        recorders={"last_local_models": clock.takes(10_000, KINDS["last_local_models"])},
-    )
-    assert outcome.seconds == 0.5 + 3 * 0.125
-    assert clock.now == 0.5 + 3 * 0.125 + 4 * 100 + 3 * 1000 + 3 * 10_000
+        def step(state: State, round: int) -> State:
+            if round == killed_after:
+                raise KilledError
+            return nudge(state, round)
 
-
-def test_seconds_add_up_over_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, task = Clock(), toy(rounds=4)
-    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: State(task.original_model))
-
-    def dies(state: State, round: int) -> State:
-        if round == 2:
-            raise KilledError
-        return nudge(state, round)
+        start, measure = takes(0.5, lambda: State(task.original_model)), takes(100, measured(task))
+        watch, record = takes(1000, partial(conflicts.count, task)), takes(10_000, KINDS["last_local_models"])
+        how: dict[str, Any] = {"watch": watch, "recorders": {"last_local_models": record}}
+        return driver.drive(task, start, takes(seconds, step), measure, always(tmp_path), "toy", **how)
 
     with pytest.raises(KilledError):
-        drive(task, always(tmp_path), clock.takes(1, dies), start)
-    outcome = drive(task, always(tmp_path), clock.takes(2, nudge), start)
-    assert outcome.seconds == 0.5 + 2 * 1 + 2 * 2
+        run(1, killed_after=2)
+    assert run(2, killed_after=None).seconds == 0.5 + 2 * 1 + 2 * 2
+    assert now[0] > 4 * 11_100
 
 
 @pytest.mark.parametrize("first_round", [0, 50])
