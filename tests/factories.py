@@ -97,31 +97,15 @@ def make_federation(
     data: ClientData | None = None,
     model: str = "mlp",
     *,
-    lr: float = 0.1,
-    lr_decay: float = 0.9,
-    batch_size: int = 5,
-    local_epochs: int | None = 2,
-    exception: tuple[int, float] | None = None,
-    local_steps: int | None = None,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
     stream: str = "unlearning",
     seed: int = 3,
     strategy: str = "sequential",
+    **training: Any,
 ) -> Federation:
-    """Bind a model to the toy's data."""
+    """Bind a model to the toy's data; `training`: the settings of local training that are not the toy's."""
     data = make_data(make_partition()) if data is None else data
-    training = LocalTraining(
-        lr=lr,
-        lr_decay=lr_decay,
-        batch_size=batch_size,
-        local_epochs=local_epochs,
-        exception=exception,
-        local_steps=local_steps,
-        momentum=momentum,
-        weight_decay=weight_decay,
-    )
-    return Federation(builder(model, data.shape)(), data, training, stream, seed, strategy)
+    local = LocalTraining(**{"lr": 0.1, "lr_decay": 0.9, "batch_size": 5, "local_epochs": 2, **training})
+    return Federation(builder(model, data.shape)(), data, local, stream, seed, strategy)
 
 
 def make_task(
