@@ -43,7 +43,7 @@ def test_the_entropy_of_the_teacher_is_largest_at_its_v() -> None:
 
 def test_the_loss_is_the_divergence_of_teacher_and_student() -> None:
     targets = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
-    logits = torch.log(torch.tensor([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25]]))
+    logits = torch.log(torch.tensor([[1.0, 1.0, 2.0], [6.0, 3.0, 3.0]]))  # 1/4, 1/4, 1/2 and 1/2, 1/4, 1/4
     expected = [0.5 * math.log(2) - 0.25 * math.log(2), math.log(2)]
     torch.testing.assert_close(fedquit.divergence(logits, targets), torch.tensor(expected))
 
