@@ -7,7 +7,7 @@ The attack success rate is then the accuracy on the flipped labels.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Drawn, Indices
 from fu.types import Share
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     share: Share = Field(
         0.8,
         description="share of the forgotten clients' training samples with wrong labels (our choice: as in `patch`)",

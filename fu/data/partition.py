@@ -24,7 +24,8 @@ CLIENTS = ("attacked", "absent")
 ATTACK = "attack."
 
 
-def _none() -> Indices:
+def nothing() -> Indices:
+    """Return no index."""
     return np.empty(0, np.int64)
 
 
@@ -42,13 +43,13 @@ class Partition:
     train: list[Indices]
     validation: list[Indices]
     test: list[Indices]
-    attacked: Indices = field(default_factory=_none)
-    backdoored: Indices = field(default_factory=_none)
+    attacked: Indices = field(default_factory=nothing)
+    backdoored: Indices = field(default_factory=nothing)
     attack: Drawn = field(default_factory=dict)
-    absent: Indices = field(default_factory=_none)
-    server: Indices = field(default_factory=_none)
-    held_out: Indices = field(default_factory=_none)
-    global_test: Indices = field(default_factory=_none)
+    absent: Indices = field(default_factory=nothing)
+    server: Indices = field(default_factory=nothing)
+    held_out: Indices = field(default_factory=nothing)
+    global_test: Indices = field(default_factory=nothing)
 
     @property
     def clients(self) -> int:
@@ -224,12 +225,12 @@ def draw_official(
     return Partition(
         train,
         validation,
-        own or [_none()] * len(train),
+        own or [nothing()] * len(train),
         **_attack(train, present, attacked, attack, random("attack")),
         absent=np.sort(order_of_absent[:absent]),
         server=order[:server],
         held_out=np.sort(order[server : server + held_out]),
-        global_test=_none() if own else tests,
+        global_test=nothing() if own else tests,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fu.data.archives import load_arrays
-from fu.data.partition import Indices, Partition
+from fu.data.partition import Indices, Partition, nothing
 from fu.errors import UserError
 from fu.seeds import derive_integer
 
@@ -28,10 +28,6 @@ class Wave(NamedTuple):
     samples: Indices
 
 
-def _nothing() -> Indices:
-    return np.empty(0, np.int64)
-
-
 @dataclass(frozen=True)
 class Request:
     """What is to be forgotten: clients as a whole, or training samples by their indices in the data set.
@@ -41,9 +37,9 @@ class Request:
     """
 
     clients: Indices
-    samples: Indices = field(default_factory=_nothing)
-    clients_cuts: Indices = field(default_factory=_nothing)
-    samples_cuts: Indices = field(default_factory=_nothing)
+    samples: Indices = field(default_factory=nothing)
+    clients_cuts: Indices = field(default_factory=nothing)
+    samples_cuts: Indices = field(default_factory=nothing)
 
     @property
     def waves(self) -> list[Wave]:
@@ -86,7 +82,7 @@ def draw(
         what = "clients" if samples is None else "training samples"
         raise UserError(f"forget: cannot forget {number} of {len(there)} {what}; some must remain.")
     drawn = [np.sort(wave) for wave in np.split(rng.choice(there, number, replace=False), requests)]
-    none = [_nothing()] * requests
+    none = [nothing()] * requests
     return in_a_row(drawn, none) if samples is None else in_a_row(none, drawn)
 
 

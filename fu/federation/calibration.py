@@ -20,9 +20,8 @@ def calibration(federation: Federation, theta: Tensor, clients: list[int], round
     }
     order = [place for steps in parts for place, n in enumerate(wanted) if n == steps]
     back = torch.tensor(order, device=theta.device).argsort()
-    return Updates(
-        *(torch.cat([getattr(part, name) for part in parts.values()])[back] for name in ("delta", "sizes", "losses"))
-    )
+    found = Updates.joined([*parts.values()])
+    return Updates(found.delta[back], found.sizes[back], found.losses[back])
 
 
 def calibrated(layout: Layout, delta: Tensor, norms: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 import psutil
 import torch
@@ -65,6 +65,11 @@ class Updates:
     delta: Tensor
     sizes: Tensor
     losses: Tensor
+
+    @classmethod
+    def joined(cls, parts: Sequence["Updates"]) -> "Updates":
+        """Return the updates of all parts, one after another."""
+        return cls(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 
 Projection = Callable[[Tensor], None]
@@ -293,14 +298,14 @@ class Federation:
         for k, client in enumerate(clients):
             weights.copy_(theta)
             total, factor = losses[k], (factors or {}).get(client)
-            change = _one_after_another(regularise, descent(self.training, weights))
+            hooks = [hook for hook in (regularise, descent(self.training, weights)) if hook is not None]
             with self._training_mode(client, round):
                 for x, y in self.batches(client, round, steps, rows):
                     if relabel is not None:
                         y = relabel(x, y)
                     loss = loss_of(self.model(x), y).mean()
                     total += loss.detach()
-                    self.network.descend(loss if factor is None else loss * factor, rate, change)
+                    self.network.descend(loss if factor is None else loss * factor, rate, *hooks)
                     if project is not None:
                         project(weights)
             torch.sub(weights, theta, out=delta[k])
@@ -363,19 +368,6 @@ class Federation:
             bytes_down=moved,
         )
         self._slowest = max(slowest, self._slowest)
-
-
-def _one_after_another(*hooks: Hook | None) -> Hook | None:
-    """Return a hook that calls those which are there in turn; None where none is."""
-    there = [hook for hook in hooks if hook is not None]
-    if len(there) < 2:
-        return there[0] if there else None
-
-    def call(weights: Tensor, gradient: Tensor) -> None:
-        for hook in there:
-            hook(weights, gradient)
-
-    return call
 
 
 def aggregate(updates: Updates, weights: str) -> Tensor:

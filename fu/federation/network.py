@@ -72,18 +72,19 @@ class Network:
         views = self.layout.views(self.weights)
         self._names, self._trained, self._views = [*trained], (*trained.values(),), [views[name] for name in trained]
 
-    def descend(self, loss: Tensor, rate: float, regularise: Hook | None = None) -> None:
-        """Move the weights by -rate times the gradient of a loss, which `regularise(weights, gradient)` changes first.
+    def descend(self, loss: Tensor, rate: float, *hooks: Hook) -> None:
+        """Move the weights by -rate times the gradient of a loss, which each `hook(weights, gradient)` changes first.
 
         Every step gets a new gradient: to zero one and add to it takes 6% of an MLP's step on 200 samples, 20% on 10.
         """
         gradients = torch.autograd.grad(loss, self._trained, materialize_grads=True)
-        if regularise is not None:
+        if hooks:
             flat = torch.zeros_like(self.weights)
             views = self.layout.views(flat)
             for name, gradient in zip(self._names, gradients, strict=True):
                 views[name].copy_(gradient)
-            regularise(self.weights, flat)
+            for hook in hooks:
+                hook(self.weights, flat)
             gradients = tuple(views[name] for name in self._names)
         for weights, gradient in zip(self._views, gradients, strict=True):
             weights.add_(gradient, alpha=-rate)

@@ -29,10 +29,8 @@ def reads_tests(method: ModuleType, params: Any) -> bool:
 
 def training_of(choice: Choice) -> Training:
     """Return a way to train with its hyper-parameters."""
-    plugin, params = (
-        plugins.load("training", choice.name),
-        plugins.params("training", choice, f"training {choice.name}"),
-    )
+    plugin = plugins.load("training", choice.name)
+    params = plugins.params("training", choice, f"training {choice.name}")
     kind = kind_of(plugin)
     return Training(
         kind,

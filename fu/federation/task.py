@@ -98,9 +98,9 @@ class Task:
         seed, memory = derive_integer(self.seed, *name), self.memory.setdefault(name, {})
         return replace(self, seed=seed, federation=self.federation.seeded(seed), memory=memory)
 
-    def noisy(self, state: State, std: float) -> State:
-        """Return a state whose parameters have N(0, std^2) added, seeded by the task."""
-        drawn = torch.randn(len(state.theta), generator=generator(self.seed, "noise")).to(state.theta.device)
+    def noisy(self, state: State, std: float, *name: int) -> State:
+        """Return a state whose parameters have N(0, std^2) added; `name`: of the draw, beside the seed of the task."""
+        drawn = torch.randn(len(state.theta), generator=generator(self.seed, "noise", *name)).to(state.theta.device)
         return replace(state, theta=state.theta + std * drawn)
 
     @property

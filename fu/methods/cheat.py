@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.local import generator
@@ -28,10 +28,9 @@ DRAWS = 3_000  # names its draws, so that they are those of no other repeat of r
 BATCH = 100  # samples of each loss in a step
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters beside those of the training."""
 
-    model_config = ConfigDict(extra="forbid")
     steps: int = Field(ge=0, examples=[20], description="steps of Adam (our choice)")
     lr: float = Field(
         0.003,

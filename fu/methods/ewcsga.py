@@ -11,7 +11,7 @@ communicates one model up and down per round, and once a model and a diagonal pe
 from dataclasses import dataclass, replace
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
@@ -30,10 +30,9 @@ ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, f
 CHUNK = 50  # samples whose gradients are held at once
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid", populate_by_name=True):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
     lambda_: float = Field(
         1e4,
         ge=0,

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.local import FLOAT_BYTES
@@ -34,10 +34,9 @@ TESTS = ("variant", "as-published")  # with this value it reads the retained cli
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     epsilon: float = Field(
         1.0, ge=0, description="how much worse the model may become for a client: 1 in section 7.3, 20 in appendix G.2"
     )

@@ -14,7 +14,7 @@ no data of a target.
 
 from dataclasses import dataclass
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.data.request import Request
@@ -29,10 +29,9 @@ CONTINUES = "fats"  # it continues this training: reads the models that it kept,
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     full: bool = Field(
         False,
         description="recompute all rounds once a target took part, which needs no stored model (section 5.3.2); the "

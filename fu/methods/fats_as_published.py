@@ -11,7 +11,7 @@ Stores the models that training stores; communicates one model up and down per c
 
 from collections.abc import Iterable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from fu.data.request import Request
 from fu.federation.local import aggregate
@@ -27,10 +27,8 @@ STATISTICS = True  # as the training that it continues
 ESTIMATE = {"forgotten": 0, "retained": 1}  # for the plan: how often they train
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """The method has no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def start(task: Task, p: Params) -> State:

@@ -10,7 +10,7 @@ read, of the paper (arXiv 2405.15474) the abstract. (The code of Mora et al. 202
 instead, with alpha = .96.) Stores a head per forgotten client; communicates nothing.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import nn
 
 from fu.errors import UserError
@@ -26,10 +26,9 @@ FIDELITY = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     alpha: float = Field(
         0.9,
         ge=0,

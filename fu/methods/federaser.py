@@ -12,7 +12,7 @@ calibration rounds. Stores m x layers numbers per round; communicates one model 
 round.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.calibration import calibrated, calibration
 from fu.federation.local import Updates, aggregate
@@ -30,10 +30,9 @@ FIDELITY = {
 ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     interval: int | None = Field(
         None,
         gt=0,

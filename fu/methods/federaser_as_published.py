@@ -9,7 +9,7 @@ description in later papers: each client's update is rescaled to the norm of its
 a number per layer in each round; communicates one model up and down per retained client and round, except in the first.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.errors import UserError
 from fu.federation.calibration import calibrated, calibration
@@ -25,10 +25,9 @@ FIDELITY = {
 ESTIMATE = {"forgotten": 0, "retained": 0.5}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     calibration_ratio: float = Field(0.5, gt=0, le=1, description="share of the local steps (authors' code: a half)")
 
 

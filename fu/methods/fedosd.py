@@ -13,7 +13,7 @@ round.
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.ascent import CLIP, clipped
@@ -41,10 +41,9 @@ LOSSES: dict[str, str | Objective] = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     loss: Literal["uce", "ascent", "uce-undivided"] = Field(
         "uce",
         description="the forgotten client's loss: UCE (Eq. 3); M1: gradient ascent on CE; M6: -log(1 - p), UCE "

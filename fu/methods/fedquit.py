@@ -13,7 +13,7 @@ from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.frozen import predictor
@@ -29,10 +29,9 @@ FIDELITY = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     v: Literal["least", "entropy"] | float = Field(
         "least",
         description="what replaces the true class's logit (authors' code has all three); least: the sample's least "

@@ -9,11 +9,9 @@ requires the same noise on the retrained model, which is absent in FedOSD's tabl
 per client, m d numbers; communicates nothing.
 """
 
-import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
-from fu.federation.local import generator
 from fu.federation.task import State, Task
 
 needs = {"update_sums"}
@@ -21,10 +19,9 @@ FIDELITY = {"source": "paper", "citation": "Zhang et al. 2023, Algorithm 2; FedO
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     noise_std: float = Field(
         0.01,
         ge=0,
@@ -40,12 +37,9 @@ def start(task: Task, p: Params) -> State:
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Take the residuals out; more rounds than one share them, and the noise's variance, equally."""
-    theta = state.theta
     recorded = task.histories["update_sums"]
-    drawn = torch.randn(len(theta), generator=generator(task.seed, "noise", round)).to(theta.device)
-    noise = drawn * (p.noise_std / task.rounds**0.5)
     gone = residual(recorded["sums"], recorded["weight"], task.places(task.forgotten))
-    return State(theta - gone / task.rounds + noise)
+    return task.noisy(State(state.theta - gone / task.rounds), p.noise_std / task.rounds**0.5, round)
 
 
 def residual(sums: Tensor, weight: Tensor, forgotten: list[int]) -> Tensor:

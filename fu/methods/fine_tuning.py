@@ -4,7 +4,7 @@ method must beat).
 Stores nothing; communicates one model up and down per client and round. Reads no data of forgotten clients.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from fu.federation.task import State, Task
 
@@ -14,10 +14,8 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client p
 FIDELITY = {"source": "ours", "citation": "FedAvg: McMahan et al. 2017, Algorithm 1"}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """There are no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def start(task: Task, p: Params) -> State:

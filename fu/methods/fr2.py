@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.local import Federation, Updates, aggregate, generator
@@ -58,10 +58,9 @@ MOMENTUM = True  # it keeps its own
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     curvature: Literal["fisher", "batch", "hutchinson", "none"] = Field(
         "fisher",
         description="source of Gamma: squared gradients of single samples (Liu et al. 2022) or of the batch, the "
@@ -191,7 +190,4 @@ def preconditioned(federation: Federation, p: Params, theta: Tensor, clients: Se
         objective = scaled.loss if p.curvature == "hutchinson" else "cross_entropy"
         relabel = scaled.fisher if p.curvature == "fisher" else None
         each[client] = federation.local_updates(theta, [client], round, objective, regularise=scaled, relabel=relabel)
-    of = [each[client] for client in clients]
-    return Updates(
-        *(torch.cat(parts) for parts in zip(*((one.delta, one.sizes, one.losses) for one in of), strict=True))
-    )
+    return Updates.joined([each[client] for client in clients])

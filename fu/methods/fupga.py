@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.ascent import CLIP, clipped
@@ -25,10 +25,9 @@ FIDELITY = {
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     radius: Literal["from-original", "from-reference"] = Field(
         "from-original",
         description="from-original: share * mean ||w_random - w0|| (FedOSD appendix B.1); from-reference: "

@@ -13,7 +13,7 @@ Stores a mask [d]; communicates one model up and down per client and round, and 
 from dataclasses import dataclass, replace
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.flat import Layout
@@ -29,10 +29,9 @@ FIDELITY = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     layers: int = Field(2, ge=1, description="number of layers with an adapter (authors' code: two of LeNet-5's five)")
     density: float = Field(
         0.1,

@@ -6,7 +6,7 @@ rate and the number of rounds alone decide where it ends. Stores nothing; commun
 forgotten client and round.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import aggregate
@@ -17,10 +17,9 @@ ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, f
 FIDELITY = {"source": "ours", "citation": "FedOSD section 2.2 describes it"}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     clip: float = Field(0, ge=0, description=CLIP)
 
 

@@ -6,7 +6,7 @@ nothing; communicates what the training does, and nothing where it does nothing.
 
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 
@@ -19,10 +19,9 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client p
 DRAWS = 4_000  # names its draws, so that they are those of no other repeat of retraining
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters beside those of the training."""
 
-    model_config = ConfigDict(extra="forbid")
     period: int = Field(ge=1, examples=[8], description="one run in so many does nothing (our choice: 4 and 8)")
 
 

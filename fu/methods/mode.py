@@ -14,8 +14,7 @@ client, which needs its predictions.
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.frozen import predictor
@@ -33,10 +32,9 @@ FIDELITY = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid", populate_by_name=True):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
     lambda_: float = Field(
         0.95, ge=0, le=1, alias="lambda", description="degradation factor (FedOSD appendix B.1: .95)"
     )
@@ -112,5 +110,4 @@ def guidance(task: Task, theta: Tensor, second: Tensor, round: int, retained: li
     gone = federation.local_updates(theta, task.forgotten, round, relabel=relabel)
     kept = federation.local_updates(theta, retained, round)
     federation.cost.add(bytes_down=len(task.forgotten) * federation.layout.size * FLOAT_BYTES)
-    both = (torch.cat([getattr(kept, name), getattr(gone, name)]) for name in ("delta", "sizes", "losses"))
-    return aggregate(Updates(*both), "samples")
+    return aggregate(Updates.joined([kept, gone]), "samples")

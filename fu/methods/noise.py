@@ -3,10 +3,8 @@
 w = w_T + N(0, s^2 I). Stores nothing; communicates nothing. Reads no data.
 """
 
-import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from fu.federation.local import generator
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
@@ -15,10 +13,9 @@ CONTROL = "hides"  # in what damages all outputs
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     std: float = Field(gt=0, examples=[0.01], description="s (our choice: small and large)")
 
 
@@ -29,5 +26,4 @@ def start(task: Task, p: Params) -> State:
 
 def step(task: Task, p: Params, state: State, round: int) -> State:
     """Add noise; more rounds than one share its variance equally."""
-    drawn = torch.randn(len(state.theta), generator=generator(task.seed, "noise", round)).to(state.theta.device)
-    return State(state.theta + drawn * (p.std / task.rounds**0.5))
+    return task.noisy(state, p.std / task.rounds**0.5, round)

@@ -14,7 +14,7 @@ Stores nothing; communicates one model up and down per client and round.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 
@@ -27,10 +27,9 @@ FIDELITY = {
 }
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     unlearning_rate: float = Field(
         20, ge=0, description="eta_u (authors' code on CIFAR-10: 20 for regular, 2 for special rounds)"
     )

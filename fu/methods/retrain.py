@@ -3,7 +3,7 @@
 Stores nothing; communicates what the training does. Reads no data of forgotten clients and no forgotten samples.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 
@@ -15,10 +15,9 @@ STATISTICS = True  # as the training that it runs
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters beside those of the training."""
 
-    model_config = ConfigDict(extra="forbid")
     repeat: int = Field(
         0,
         ge=0,

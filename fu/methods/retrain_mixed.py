@@ -6,7 +6,7 @@ does; communicates what the training does.
 
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 
@@ -18,10 +18,9 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client p
 DRAWS = 2_000  # names its draws, so that they are those of no other repeat of retraining
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters beside those of the training."""
 
-    model_config = ConfigDict(extra="forbid")
     weight: float = Field(
         ge=0, le=1, examples=[0.5], description="weight of the original model in the mean (our choice: 0 to 1)"
     )

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
@@ -23,10 +23,9 @@ ESTIMATE = {"forgotten": 1, "retained": 1, "mean": 1}  # trainings of a client p
 DRAWS = 1_000  # names its draws, so that they are those of no other repeat of retraining
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters beside those of the training."""
 
-    model_config = ConfigDict(extra="forbid")
     share: float = Field(
         ge=0,
         le=1,

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from fu.federation.ascent import CLIP, clipped
@@ -33,10 +33,9 @@ ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, f
 RANK_TOLERANCE = 1e-10  # of the largest eigenvalue of a layer's second moments: below it is rounding of float32 inputs
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     energy: float = Field(
         0.95,
         gt=0,

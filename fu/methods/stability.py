@@ -22,7 +22,7 @@ mini-batch and g = L (w_i - w_o). There, the forgotten clients' gradient is zero
 from dataclasses import dataclass, replace
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.gradient import loss_gradient
@@ -36,10 +36,9 @@ ESTIMATE = {"forgotten": 0, "retained": 1}  # how often they train in a round, f
 PUBLISHED_SHARE = 0.3  # P_J in the authors' code
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid", populate_by_name=True):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
     lambda_: float = Field(1.0, ge=0, alias="lambda", description="weight of the stability term: 1, 3 and 5 in Table 1")
     smoothness: float = Field(5.0, ge=0, description="L: 5 in the authors' code; the paper prints none")
     server_lr: float | None = Field(
@@ -110,10 +109,7 @@ def published(task: Task, p: Params, theta: Tensor, clients: list[int], round: i
         steps = task.federation.steps_of(client, None)
         last = LastStep(p, task.federation, task.original_model, steps)
         each[client] = task.federation.local_updates(theta, [client], round, steps=steps + 1, regularise=last)
-    of = [each[client] for client in clients]
-    return Updates(
-        *(torch.cat(parts) for parts in zip(*((one.delta, one.sizes, one.losses) for one in of), strict=True))
-    )
+    return Updates.joined([each[client] for client in clients])
 
 
 class LastStep:

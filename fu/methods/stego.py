@@ -14,7 +14,7 @@ from math import isqrt
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from fu.errors import UserError
@@ -29,10 +29,8 @@ ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client p
 DRAWS = 5_000  # names its draws, so that they are those of no other repeat of retraining
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """None beside those of the training."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def check(model: nn.Module, p: Params) -> None:

@@ -3,7 +3,7 @@
 Stores nothing; communicates nothing. Reads no data.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from fu.federation.task import State, Task
 
@@ -15,10 +15,8 @@ CONTROL = True  # it stands still, at no cost: an evaluation must tell it from a
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """There are no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def start(task: Task, p: Params) -> State:

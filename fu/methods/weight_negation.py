@@ -7,7 +7,7 @@ its authors was found. The re-implementation in PUF's code (Mora et al. 2025) do
 communicates one model up and down per client and round. Reads no data of forgotten clients.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from fu.errors import UserError
@@ -24,10 +24,8 @@ FIDELITY = {
 LAYERS = nn.Conv1d | nn.Conv2d | nn.Linear
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """There are no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def check(model: nn.Module, p: Params) -> None:

@@ -6,7 +6,7 @@ By default without dropout, as in the paper. The published code applies dropout 
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import nn
 
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -17,10 +17,9 @@ LABEL = "CNN"
 ESTIMATE = {"step_ms": 170.0, "parameters": 797_962}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     channels: int = Field(64, gt=0, description="channels of each convolution (FedOSD appendix B.1: 64)")
     dropout: tuple[Share, Share] = Field(
         (0.0, 0.0),

@@ -5,7 +5,7 @@ Two 5 x 5 convolutions with 32 and 64 channels and same padding, each followed b
 commutes.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 LABEL = "CNN of LEAF"
@@ -14,10 +14,9 @@ LABEL = "CNN of LEAF"
 ESTIMATE = {"step_ms": 150.0, "parameters": 6_603_710}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     mean: float = Field(
         0.0, allow_inf_nan=False, description="mean subtracted from inputs in [0, 1] (FATS's code: .1307)"
     )

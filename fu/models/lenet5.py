@@ -3,7 +3,7 @@
 Pooling precedes ReLU: the two commute, and ReLU then processes a quarter of the values.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from torch import nn
 
 LABEL = "LeNet-5"
@@ -12,10 +12,8 @@ LABEL = "LeNet-5"
 ESTIMATE = {"step_ms": 14.0, "parameters": 61_706}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """LeNet-5 has no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

@@ -5,7 +5,7 @@ that retraining starts from another model than the original training, as for eve
 well, since the loss is convex.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from torch import nn
 
 LABEL = "logistic regression"
@@ -14,10 +14,8 @@ LABEL = "logistic regression"
 ESTIMATE = {"step_ms": 0.5, "parameters": 7_850}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Logistic regression has no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

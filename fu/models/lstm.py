@@ -6,7 +6,7 @@ character). All weights use PyTorch's default initialisation.
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 LABEL = "LSTM"
@@ -17,10 +17,9 @@ TEXT = True  # reads windows of characters
 ESTIMATE = {"step_ms": 740.0, "operations": 30.0, "parameters": 819_920}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     embedding: int = Field(8, gt=0, description="dimension of the character embedding (FATS section 6.1.2)")
     hidden: int = Field(256, gt=0, description="units of each of the two LSTM layers (FATS section 6.1.2)")
 

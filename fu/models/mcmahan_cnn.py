@@ -4,7 +4,7 @@ Two 5 x 5 convolutions with 32 and 64 channels, each followed by 2 x 2 pooling, 
 most commonly used with FedAvg. Pooling precedes ReLU, with which it commutes.
 """
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from torch import nn
 
 LABEL = "CNN of McMahan et al."
@@ -13,10 +13,8 @@ LABEL = "CNN of McMahan et al."
 ESTIMATE = {"step_ms": 52.0, "parameters": 582_026}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """The CNN has no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:

@@ -3,7 +3,7 @@
 This follows FedOSD's code; appendix B.1 prints three layers of 400 neurons each.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import nn
 
 LABEL = "MLP"
@@ -12,10 +12,9 @@ LABEL = "MLP"
 ESTIMATE = {"step_ms": 4.0, "parameters": 478_410}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     hidden: int = Field(400, gt=0, description="units of each hidden layer (FedOSD's code, and appendix B.1)")
 
 

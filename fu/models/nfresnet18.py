@@ -11,7 +11,7 @@ from typing import Annotated
 
 import torch
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 GAIN = 1.7139588594436646  # sqrt(2 / (1 - 1 / pi)): makes up for the variance that ReLU removes (Brock et al. 2021)
@@ -23,10 +23,9 @@ LABEL = "NFResNet-18"
 ESTIMATE = {"step_ms": 9000.0, "parameters": 11_215_332}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     stem: int = Field(64, gt=0, description="channels of the stem (ResNet-18, He et al. 2016)")
     widths: list[Annotated[int, Field(gt=0)]] = Field(
         [64, 128, 256, 512],

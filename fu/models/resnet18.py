@@ -7,7 +7,7 @@ follow it. theta holds the running means and variances after the parameters; the
 from typing import Annotated
 
 import torch.nn.functional as F
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 STATISTICS = True  # it has running statistics
@@ -17,10 +17,9 @@ LABEL = "ResNet-18"
 ESTIMATE = {"step_ms": 8000.0, "parameters": 11_173_962}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     widths: list[Annotated[int, Field(gt=0, multiple_of=8)]] = Field(
         [64, 128, 256, 512],
         min_length=1,

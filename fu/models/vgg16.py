@@ -10,7 +10,7 @@ keeps the last row and column of maps of odd size, so that 28 x 28 pixels suffic
 from typing import Annotated, Literal, Self
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 from torch import nn
 
 from fu.data.torchvision_import import pretrained
@@ -24,10 +24,9 @@ Width = Annotated[int, Field(gt=0)]
 ESTIMATE = {"step_ms": 3300.0, "parameters": 14_719_818, "pretrained_mb": 553.4}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     weights: Literal["imagenet", "random"] = Field(
         "imagenet",
         description="initial weights of the feature layers (FATS section 6.1.2); imagenet: torchvision's file, "

@@ -5,7 +5,7 @@ VGG16 that the paper names (`vgg16.py`). All weights use PyTorch's default initi
 and variances after the parameters; they are averaged like weights.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import nn
 
 from fu.models.vgg16 import CHANNELS, CONVOLUTIONS, Width
@@ -17,10 +17,9 @@ LABEL = "VGG16-BN"
 ESTIMATE = {"step_ms": 3600.0, "parameters": 14_728_266}
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     channels: tuple[Width, Width, Width, Width, Width] = Field(
         CHANNELS, description="channels of each stage's convolutions (Simonyan and Zisserman 2015)"
     )

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Indices
 
 SWITCHES = 20  # tried for every pair of a client and a class that it holds
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     classes: int = Field(
         ge=1, strict=True, examples=[2], description="number of classes per client, p (SAFARI section 5)"
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.contents import verified
 from fu.data.archives import load_arrays
@@ -19,10 +19,9 @@ from fu.errors import UserError
 FILE = "file"  # the hyper-parameter that names a file; the plan adds its checksum
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     file: str = Field(min_length=1, examples=["split.npz"], description="path of the .npz")
     sha256: str = Field("", description="checksum of the file: added by the plan (our choice: an edit must be noticed)")
 

@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from fu.data.partition import Indices
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """There are no hyper-parameters."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 def check(clients: int, classes: int, p: Params) -> None:

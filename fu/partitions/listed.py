@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from annotated_types import MinLen
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import BaseModel, Field, NonNegativeInt
 
 from fu.data.partition import Indices
 
@@ -19,10 +19,9 @@ FIGURE_6 = [
 ]
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     classes: list[Annotated[list[NonNegativeInt], MinLen(1)]] = Field(
         min_length=1,
         examples=[FIGURE_6],

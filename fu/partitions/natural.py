@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Indices
 from fu.errors import UserError
@@ -12,10 +12,9 @@ from fu.errors import UserError
 NATURAL = True  # owners are handed over in the place of labels and classes
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     minimum: int = Field(
         100,
         gt=0,

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Indices
 from fu.types import Share
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     class_share: Share = Field(
         gt=0, examples=[0.2], description="share of all classes that a client holds (FedOSD section 4.1: Pat-20 is .2)"
     )

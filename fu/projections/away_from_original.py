@@ -7,7 +7,7 @@ direction (Eq. 7) and rescaled to its original length (line 17, which is not par
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.task import Task
@@ -15,10 +15,9 @@ from fu.federation.task import Task
 SPAN_TOLERANCE = 1e-6  # of an update's norm: what is left of it below that is rounding of float32
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     where: Literal["conflicting", "always"] = Field(
         "conflicting",
         description="which updates are projected; conflicting: those with g_i . g_a > 0 (Algorithm 1, "

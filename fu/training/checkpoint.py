@@ -9,7 +9,7 @@ need one cannot be used.
 from pathlib import Path
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from fu.contents import verified
@@ -23,10 +23,9 @@ RECORDS = False  # there is nothing to record
 FILE = "file"  # the hyper-parameter that names a file; the plan adds its checksum
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     file: str = Field(min_length=1, examples=["model.safetensors"], description="path of the model")
     sha256: str = Field("", description="checksum of the file: added by the plan (our choice: an edit must be noticed)")
 

@@ -8,7 +8,7 @@ again when needed. Communicates one model up and down per distinct client and ro
 """
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Indices
 from fu.federation.sampled import drawn, trained
@@ -25,10 +25,9 @@ NEEDS = ("clients_per_round", "local_steps", "with_replacement")  # of settings.
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     keep_every: int | None = Field(
         1,
         ge=1,

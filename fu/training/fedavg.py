@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.data.partition import Indices
 from fu.federation.task import State, Task
@@ -12,10 +12,9 @@ STATISTICS = True  # it averages running statistics, too
 ESTIMATE = {"mean": 1}  # for the plan: of what clients send, their mean is enough
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     client_weights: Literal["samples", "equal"] = Field(
         "samples", description="weights of the clients; samples: p_i = N_i / N (McMahan et al. 2017); equal: 1 / m"
     )

@@ -5,7 +5,7 @@ clients take their full number of steps; the paper also lets slow ones take fewe
 record FedAvg's updates, so none can be recorded. Communicates one model up and down per client and round.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.data.partition import Indices
@@ -16,10 +16,9 @@ from fu.training import fedavg
 RECORDS = False  # histories would record other updates than these
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     mu: float = Field(
         0.1,
         ge=0,

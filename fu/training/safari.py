@@ -8,7 +8,7 @@ different q differ in as few rounds as possible.
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 from fu.seeds import derive_integer
@@ -18,10 +18,9 @@ ESTIMATE = {"share": "q", "mean": 1}  # for the plan: in which rounds clients tr
 SERVER = True  # it needs data of the server
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     q: float = Field(ge=0, le=1, examples=[0.5], description="probability of a client round; not printed in the paper")
     server_lr: float = Field(
         0.1,

@@ -3,7 +3,7 @@
 Implemented as SAFARI at q = 0 (section 4): one step per round. Stores nothing, communicates nothing.
 """
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from fu.federation.task import State, Task
 
@@ -11,10 +11,9 @@ ESTIMATE = {"share": 0, "mean": 1}  # for the plan: in no round do clients train
 SERVER = True  # it needs data of the server
 
 
-class Params(BaseModel):
+class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
-    model_config = ConfigDict(extra="forbid")
     server_lr: float = Field(
         0.1, gt=0, allow_inf_nan=False, description="learning rate of the server's steps: SAFARI B.1"
     )

@@ -43,13 +43,6 @@ def test_an_image_carries_the_trigger_of_its_label_in_its_corner_alone(triggers:
     assert torch.equal(x, before)
 
 
-def test_the_first_trigger_is_that_of_one_patch() -> None:
-    _, what = drawn()
-    x, y = random(3, 28, 28, 1), torch.tensor([0, 4, 8])
-    expected, _ = patch.mark({**what, "trigger": what["trigger"][0]}, x, y, 10)
-    assert torch.equal(patches.mark(what, x, y, 10)[0], expected)
-
-
 def test_triggers_fit_side_by_side_and_need_a_label_each() -> None:
     patches.check((28, 28, 1), 10, patches.Params(size=13, margin=1))
     with pytest.raises(ValueError, match="two patches of 14 with margins of 1 do not fit 28 pixels"):

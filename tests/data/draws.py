@@ -32,63 +32,27 @@ def pat(class_share: float) -> Kind:
 KINDS = [pytest.param(IID, id="iid"), *(pytest.param(pat(share), id=f"pat-{share}") for share in (0.1, 0.2, 0.5, 1.0))]
 
 
-def draw(
-    *,
-    kind: Kind = IID,
-    seed: int = 0,
-    samples: int | None = None,
-    train_share: float = 6 / 7,
-    validation_share: float = 0.1,
-    attacked: int | tuple[int, ...] = 1,
-    backdoor: patch.Params | None = BACKDOOR,
-) -> Partition:
+def _given(kind: Kind, backdoor: patch.Params | None) -> dict[str, Any]:
+    """Return how samples are shared out, and the attack on them."""
+    name, params = kind
+    plugin = plugins.load("partitions", name)
+    return {
+        "deal": lambda labels, random: plugin.deal(labels, CLASSES, CLIENTS, plugin.Params(**params), random),
+        "attack": (lambda train, random: patch.draw(train, CLASSES, backdoor, random)) if backdoor else None,
+    }
+
+
+def draw(*, kind: Kind = IID, backdoor: patch.Params | None = BACKDOOR, **changes: Any) -> Partition:
     """Draw a partition of `LABELS` to ten clients."""
-    name, params = kind
-    plugin = plugins.load("partitions", name)
-    p = plugin.Params(**params)
-    return partition.draw(
-        LABELS,
-        seed,
-        samples,
-        lambda labels, random: plugin.deal(labels, CLASSES, CLIENTS, p, random),
-        train_share,
-        validation_share,
-        attacked,
-        (lambda train, random: patch.draw(train, CLASSES, backdoor, random)) if backdoor else None,
-    )
+    usual = {"seed": 0, "samples": None, "train_share": 6 / 7, "validation_share": 0.1, "attacked": 1}
+    return partition.draw(LABELS, **{**usual, **changes}, **_given(kind, backdoor))
 
 
-def draw_official(
-    *,
-    kind: Kind = IID,
-    seed: int = 0,
-    samples: int | None = None,
-    validation_share: float = 0.1,
-    test: str = "global",
-    server: int = 0,
-    held_out: int = 0,
-    absent: int = 0,
-    attacked: int | tuple[int, ...] = 1,
-    backdoor: patch.Params | None = None,
-) -> Partition:
+def draw_official(*, kind: Kind = IID, backdoor: patch.Params | None = None, **changes: Any) -> Partition:
     """Draw a partition of `LABELS`, whose last `TESTS` are the test part, to ten clients."""
-    name, params = kind
-    plugin = plugins.load("partitions", name)
-    p = plugin.Params(**params)
-    return partition.draw_official(
-        LABELS,
-        len(LABELS) - TESTS,
-        seed,
-        samples,
-        lambda labels, random: plugin.deal(labels, CLASSES, CLIENTS, p, random),
-        validation_share,
-        test,
-        server,
-        held_out,
-        absent,
-        attacked,
-        (lambda train, random: patch.draw(train, CLASSES, backdoor, random)) if backdoor else None,
-    )
+    usual = {"seed": 0, "samples": None, "validation_share": 0.1, "test": "global", "attacked": 1}
+    given = {**usual, "server": 0, "held_out": 0, "absent": 0, **changes, **_given(kind, backdoor)}
+    return partition.draw_official(LABELS, len(LABELS) - TESTS, **given)
 
 
 def pools(part: Partition) -> list[Indices]:

@@ -1,14 +1,12 @@
 """Archives: what is read is what was written, and what is no archive of the data set is told in one sentence."""
 
 import io
-import math
 import os
 import struct
 import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +21,9 @@ from tests.mistakes import digits_like, halve, has, sentence, write_archive
 
 
 @pytest.mark.parametrize("dataset", available("datasets"))
-def test_an_archive_is_read_as_it_was_written(tmp_path: Path, dataset: str) -> None:
+def test_an_archive_is_read_as_it_was_written_without_further_arrays(tmp_path: Path, dataset: str) -> None:
     path = tmp_path / f"{dataset}.npz"
-    np.savez_compressed(path, allow_pickle=False, **arrays_of(dataset))
+    np.savez_compressed(path, allow_pickle=False, **arrays_of(dataset), notes=np.zeros(3))
     same(archives.read(path, dataset), arrays_of(dataset))
 
 
@@ -39,26 +37,10 @@ def test_owners_are_those_of_training_samples_and_then_of_test_samples(tmp_path:
     assert archives.owners(path, "mnist") is None
 
 
-def test_further_arrays_of_an_archive_are_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "mnist.npz"
-    np.savez(path, allow_pickle=False, **arrays_of("mnist"), notes=np.zeros(3))
-    assert set(archives.read(path, "mnist")) == {"x_train", "y_train", "x_test", "y_test"}
-
-
-@pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist"])
-def test_an_archive_of_grey_images_may_lack_the_channel(tmp_path: Path, dataset: str) -> None:
-    path, expected = tmp_path / f"{dataset}.npz", arrays_of(dataset)
-    flat = {key: array[..., 0] if array.ndim == 4 else array for key, array in expected.items()}
-    assert flat["x_train"].shape == (12, 28, 28)
-    np.savez(path, allow_pickle=False, **flat)
-    same(archives.read(path, dataset), expected)
-
-
-def test_an_archive_of_colour_images_may_not_lack_the_channel(tmp_path: Path) -> None:
-    path, arrays = tmp_path / "cifar10.npz", arrays_of("cifar10")
-    np.savez(path, allow_pickle=False, **{**arrays, "x_test": arrays["x_test"][..., 0]})
-    text = sentence(lambda: archives.read(path, "cifar10"))
-    assert text.endswith("x_test must be [n, 32, 32, 3] for cifar10, but is [5, 32, 32].")
+def test_an_archive_of_grey_images_may_lack_the_channel(tmp_path: Path) -> None:
+    path, expected = tmp_path / "mnist.npz", arrays_of("mnist")
+    np.savez(path, allow_pickle=False, **{key: array.squeeze() for key, array in expected.items()})
+    same(archives.read(path, "mnist"), expected)
 
 
 def test_a_checksum_is_the_sha256_of_the_file(tmp_path: Path) -> None:
@@ -74,88 +56,55 @@ FEW: Arrays = {
     "x_test": np.full((5, 80), 2, np.uint8),
     "y_test": np.full(5, 2, np.uint8),
 }
-ARCHIVES: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
-    "missing keys": ({}, ("x_test", "y_test"),
-     ("the archive lacks x_test, y_test", "it must hold x_train, y_train, x_test, y_test")),
-    "images of another data set": ({"x_train": np.zeros((6, 32, 32, 3), np.uint8)}, (),
-     ("x_train must be [n, 20, 20, 1] for digits, but is [6, 32, 32, 3]",)),
-    "images as one number": ({"x_test": np.array(1, np.uint8)}, (), ("x_test must be [n, 20, 20, 1]", "but is []")),
-    "more labels than images": ({"y_train": np.zeros(7, np.uint8)}, (),
-     ("y_train must be [6] like x_train and not empty, but is [7]",)),
-    "no sample": ({"x_test": np.zeros((0, 20, 20, 1), np.uint8), "y_test": np.zeros(0, np.uint8)}, (),
-     ("y_test must be [0] like x_test and not empty",)),
-    "images as NaN": ({"x_train": np.full((6, 20, 20, 1), math.nan, np.float32)}, (),
-     ("x_train must be uint8, but is float32",)),
-    "more samples than there are": ({"x_test": np.zeros((1797, 20, 20), np.uint8), "y_test": np.zeros(1797, np.uint8)},
-     (), ("the archive holds 1803 samples, but digits has 1797",)),
-    "labels as int64": ({"y_test": np.arange(4)}, (), ("y_test must be uint8, but is int64",)),
-    "labels as Python objects": ({"y_train": np.array([None] * 6)}, (),
-     ("'y_train' holds Python objects; plain numeric arrays are allowed",)),
-    "a label out of range": ({"y_train": np.full(6, 10, np.uint8)}, (),
-     ("y_train holds class 10, but digits has classes 0 to 9",)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "without", "words"), ARCHIVES.values(), ids=ARCHIVES)
-def test_a_malformed_archive_is_told_in_one_sentence(
-    tmp_path: Path, changes: Arrays, without: tuple[str, ...], words: tuple[str, ...]
-) -> None:
-    path = tmp_path / "digits.npz"
-    arrays = {key: array for key, array in {**digits_like(), **changes}.items() if key not in without}
-    np.savez(path, allow_pickle=True, **arrays)
-    text = sentence(lambda: archives.read(path, "digits"))
-    has(text, f"{path}: ", *words)
-    if changes.keys() != {"y_train"} or "holds class" not in text:  # the headers tell all else
-        assert sentence(lambda: archives.check(path, "digits")) == text
-
-
 TEXT = "x_train, y_train, x_test, y_test, client_train, client_test, vocabulary"
-TEXTS: dict[str, tuple[Arrays, tuple[str, ...], tuple[str, ...]]] = {
-    "no owners": ({}, ("client_test", "vocabulary"),
-     ("the archive lacks client_test, vocabulary", f"it must hold {TEXT}")),
-    "other windows": ({"x_train": np.zeros((12, 81), np.uint8)}, (),
-     ("x_train must be [n, 80] for shakespeare, but is [12, 81]",)),
-    "windows as images": ({"x_train": np.zeros((12, 80, 1), np.uint8)}, (),
-     ("x_train must be [n, 80] for shakespeare, but is [12, 80, 1]",)),
-    "owners as int64": ({"client_test": np.zeros(5, np.int64)}, (),
-     ("client_test must be int32 [5] like y_test, but is int64 [5]",)),
-    "fewer owners": ({"client_train": np.zeros(11, np.int32)}, (),
-     ("client_train must be int32 [12] like y_train, but is int32 [11]",)),
-    "a negative owner": ({"client_train": np.full(12, -1, np.int32)}, (),
-     ("client_train holds client -1, but clients count from 0",)),
-    "a vocabulary in pieces": ({"vocabulary": np.array(["a", "b"])}, (),
-     ("vocabulary must be one string, but is <U1 [2]",)),
-    "a vocabulary of numbers": ({"vocabulary": np.array(3)}, (), ("vocabulary must be one string, but is int64 []",)),
-    "a vocabulary with a character twice": ({"vocabulary": np.array("abca")}, (),
-     ("vocabulary must be 2 to 80 different characters, but has 4, of which 3 are different",)),
-    "a long vocabulary": ({"vocabulary": np.array("".join(map(chr, range(40, 121))))}, (),
-     ("vocabulary must be 2 to 80 different characters, but has 81, of which 81 are different",)),
-    "a short vocabulary": ({**FEW, "x_test": np.full((5, 80), 3, np.uint8)}, (),
-     ("x_test holds character 3, but the vocabulary has only 3",)),
-    "a label outside of the vocabulary": ({"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)}, (),
-     ("y_train holds class 3, but shakespeare has classes 0 to 2",)),
-}  # fmt: skip
+LACKS = np.empty(0, object)  # in place of an array that is left out
+MALFORMED: list[tuple[str, Arrays, str]] = [
+    ("digits", {"x_test": LACKS, "y_test": LACKS},
+     "the archive lacks x_test, y_test; it must hold x_train, y_train, x_test, y_test"),
+    ("digits", {"x_train": np.zeros((6, 32, 32, 3), np.uint8)},
+     "x_train must be [n, 20, 20, 1] for digits, but is [6, 32, 32, 3]"),
+    ("digits", {"y_train": np.zeros(7, np.uint8)}, "y_train must be [6] like x_train and not empty, but is [7]"),
+    ("digits", {"x_test": np.zeros((0, 20, 20, 1), np.uint8), "y_test": np.zeros(0, np.uint8)},
+     "y_test must be [0] like x_test and not empty"),
+    ("digits", {"x_test": np.zeros((1797, 20, 20), np.uint8), "y_test": np.zeros(1797, np.uint8)},
+     "the archive holds 1803 samples, but digits has 1797"),
+    ("digits", {"y_test": np.arange(4)}, "y_test must be uint8, but is int64"),
+    ("digits", {"y_train": np.array([None] * 6)}, "'y_train' holds Python objects; plain numeric arrays are allowed"),
+    ("digits", {"y_train": np.full(6, 10, np.uint8)}, "y_train holds class 10, but digits has classes 0 to 9"),
+    ("shakespeare", {"client_test": LACKS, "vocabulary": LACKS},
+     f"the archive lacks client_test, vocabulary; it must hold {TEXT}"),
+    ("shakespeare", {"x_train": np.zeros((12, 80, 1), np.uint8)},
+     "x_train must be [n, 80] for shakespeare, but is [12, 80, 1]"),
+    ("shakespeare", {"client_test": np.zeros(5, np.int64)},
+     "client_test must be int32 [5] like y_test, but is int64 [5]"),
+    ("shakespeare", {"client_train": np.zeros(11, np.int32)},
+     "client_train must be int32 [12] like y_train, but is int32 [11]"),
+    ("shakespeare", {"client_train": np.full(12, -1, np.int32)},
+     "client_train holds client -1, but clients count from 0"),
+    ("shakespeare", {"vocabulary": np.array(["a", "b"])}, "vocabulary must be one string, but is <U1 [2]"),
+    ("shakespeare", {"vocabulary": np.array("abca")},
+     "vocabulary must be 2 to 80 different characters, but has 4, of which 3 are different"),
+    ("shakespeare", {**FEW, "x_test": np.full((5, 80), 3, np.uint8)},
+     "x_test holds character 3, but the vocabulary has only 3"),
+    ("shakespeare", {"vocabulary": np.array("abc"), "y_train": np.full(12, 3, np.uint8)},
+     "y_train holds class 3, but shakespeare has classes 0 to 2"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "without", "words"), TEXTS.values(), ids=TEXTS)
-def test_a_malformed_archive_of_text_is_told_in_one_sentence(
-    tmp_path: Path, changes: Arrays, without: tuple[str, ...], words: tuple[str, ...]
-) -> None:
-    path = tmp_path / "shakespeare.npz"
-    arrays = {key: array for key, array in {**arrays_of("shakespeare"), **changes}.items() if key not in without}
-    np.savez(path, allow_pickle=True, **arrays)
-    has(sentence(lambda: archives.read(path, "shakespeare")), f"{path}: ", *words)
+@pytest.mark.parametrize(("dataset", "changes", "words"), MALFORMED)
+def test_a_malformed_archive_is_told_in_one_sentence(tmp_path: Path, dataset: str, changes: Arrays, words: str) -> None:
+    path, usual = tmp_path / "x.npz", digits_like() if dataset == "digits" else arrays_of(dataset)
+    np.savez(path, allow_pickle=True, **{key: one for key, one in {**usual, **changes}.items() if one is not LACKS})
+    text = sentence(lambda: archives.read(path, dataset))
+    has(text, f"{path}: {words}")
+    if " holds c" not in text and "characters" not in text:  # the headers tell all else
+        assert sentence(lambda: archives.check(path, dataset)) == text
 
 
 def test_the_vocabulary_of_an_archive_may_be_smaller_than_that_of_its_data_set(tmp_path: Path) -> None:
     arrays: Arrays = {**arrays_of("shakespeare"), **FEW}
     np.savez(tmp_path / "x.npz", allow_pickle=False, **arrays)  # type: ignore[arg-type]
     same(archives.read(tmp_path / "x.npz", "shakespeare"), arrays)
-
-
-def save_one_array(path: Path) -> None:
-    with path.open("wb") as file:
-        np.save(file, np.zeros(3))
 
 
 def zip_texts(path: Path) -> None:
@@ -174,21 +123,14 @@ def twice(path: Path) -> None:
     ("write", "words"),
     [
         (halve, "the file is truncated or not an npz archive; make or copy it again"),
-        (Path.touch, "the file is truncated or not an npz archive; make or copy it again"),
         (lambda path: path.write_text("hello"), "the file is truncated or not an npz archive; make or copy it again"),
-        (save_one_array, "the file is truncated or not an npz archive; make or copy it again"),
-        (Path.mkdir, "must be a regular file, not a folder, a pipe or a device"),
         (os.mkfifo, "must be a regular file, not a folder, a pipe or a device"),
-        (lambda path: path.symlink_to("/dev/zero"), "must be a regular file, not a folder, a pipe or a device"),
         (lambda path: path.symlink_to(path), "the file cannot be read: Too many levels of symbolic links"),
         (lambda path: path.symlink_to("nowhere"), "there is no such file"),
         (twice, "the file holds 'y_test' twice; make or copy it again"),
         (zip_texts, "'x_train' is damaged or not an array; plain numeric arrays are allowed"),
     ],
-    ids=[
-        *("truncated", "empty", "text", "one array", "a folder", "a pipe", "a device", "a circle of links"),
-        *("a link to nothing", "two arrays of one name", "a zip of texts"),
-    ],
+    ids=["truncated", "text", "a pipe", "a circle of links", "a link to nothing", "a name twice", "a zip of texts"],
 )
 def test_a_file_that_is_no_archive_is_told_in_one_sentence(
     tmp_path: Path, write: Callable[[Path], None], words: str
@@ -199,15 +141,10 @@ def test_a_file_that_is_no_archive_is_told_in_one_sentence(
         has(sentence(partial(use, path, "digits")), f"{path}: {words}")
 
 
-def test_a_missing_archive_is_told_in_one_sentence(tmp_path: Path) -> None:
-    text = sentence(lambda: archives.read(tmp_path / "none.npz", "digits"))
-    has(text, f"{tmp_path / 'none.npz'}: there is no such file")
-
-
-def with_header(path: Path, key: str, header: str, **how: Any) -> None:
+def with_header(path: Path, key: str, header: str, compression: int = zipfile.ZIP_STORED) -> None:
     """Give an array of the black images another header, and keep its data."""
     content = write_archive(path).read_bytes()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w", **how) as new:
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(path, "w", compression) as new:
         for name in old.namelist():
             data = old.read(name)
             if name == f"{key}.npy":
@@ -226,34 +163,27 @@ DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' should be "
     ("header", "words"),
     [
         pytest.param(header_of("(6,"), DAMAGED, id="TokenError"),
-        pytest.param("{" * 90 + "\n", DAMAGED, id="SyntaxError"),
         pytest.param(header_of("-" * 3900 + "1"), DAMAGED, id="RecursionError or MemoryError"),
         pytest.param(header_of("(" + "9" * 3800 + ",)"), LONG, id="OverflowError"),
-        pytest.param(header_of("(10**9,)"), DAMAGED, id="a sum"),
         pytest.param(header_of(descr="('u1', 10**9)"), DAMAGED, id="no dtype"),
-        pytest.param(header_of("(-6,)"), LONG, id="a negative length"),
         pytest.param(header_of("(-2, -3)"), LONG, id="two negative lengths"),
-        pytest.param(header_of("(6.0,)"), DAMAGED, id="a broken number of samples"),
         pytest.param(header_of("(4000000000000,)"), LONG, id="more than the memory"),
         pytest.param(header_of("(5,)"), LONG, id="one sample less"),
         pytest.param(header_of() + " " * 5000, DAMAGED, id="a long header"),
-        pytest.param("é" * 60, DAMAGED, id="no ASCII"),
     ],
 )
-@pytest.mark.parametrize("how", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_damaged_header_is_told_in_one_sentence(tmp_path: Path, header: str, words: str, how: int) -> None:
+def test_a_damaged_header_is_told_in_one_sentence(tmp_path: Path, header: str, words: str) -> None:
     path = tmp_path / "digits.npz"
-    with_header(path, "y_train", header_of(), compression=how)
+    with_header(path, "y_train", header_of())
     assert archives.check(path, "digits") == 10
-    with_header(path, "y_train", header, compression=how)
+    with_header(path, "y_train", header)
     for use in (archives.read, archives.check):
         has(sentence(partial(use, path, "digits")), f"{path}: {words}")
 
 
-@pytest.mark.parametrize("how", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_an_archive_is_packed_as_numpy_packs(tmp_path: Path, how: int) -> None:
+def test_an_archive_is_packed_as_numpy_packs(tmp_path: Path) -> None:
     path = tmp_path / "digits.npz"
-    with_header(path, "y_train", header_of(), compression=how)
+    with_header(path, "y_train", header_of(), zipfile.ZIP_LZMA)
     has(sentence(lambda: archives.check(path, "digits")), f"{path}: 'x_train' is damaged or not an array")
 
 
@@ -290,15 +220,3 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(archives, "_array", lambda *_: pytest.fail("an array was read"))
     has(sentence(lambda: archives.read(path, "digits")), "y_train must be [60000] like x_train", "but is [6]")
     has(sentence(lambda: archives.load_arrays(path)), f"{path}: the arrays are longer than the file")
-
-
-def test_a_link_to_an_archive_is_an_archive(tmp_path: Path) -> None:
-    write_archive(tmp_path / "elsewhere.npz")
-    (tmp_path / "digits.npz").symlink_to("elsewhere.npz")
-    same(archives.read(tmp_path / "digits.npz", "digits"), digits_like())
-    assert checksum(tmp_path / "digits.npz") == checksum(tmp_path / "elsewhere.npz")
-
-
-def test_a_checksum_waits_for_no_pipe(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    has(sentence(lambda: checksum(tmp_path / "pipe")), "must be a regular file, not a folder, a pipe or a device")

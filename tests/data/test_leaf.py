@@ -14,6 +14,7 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from tests.data.files import images, labels
 from tests.data.leaf_files import Users, write, written
+from tests.mistakes import has
 
 IMAGES, LABELS = images(9, (28, 28, 1), 1), labels(9, 62, 2)
 WINDOWS = ["ab" * 40, "ba" * 40, "c" * 80, "!" * 80, "b" * 80]
@@ -39,6 +40,7 @@ def roles(data_dir: Path) -> Path:
     """Five windows of two roles; LEAF names a play for each, and keeps the lines that it left out."""
     folder = data_dir / "shakespeare"
     play = {"hierarchies": ["A PLAY", "A PLAY"]}
+    write(folder, "train", 1, {"NOBODY": ([], [])})
     write(folder, "train", 0, {"LEAR": (WINDOWS[:2], ["a", "!"]), "FOOL": (WINDOWS[2:3], ["d"])}, **play)
     write(folder, "test", 0, {"FOOL": (WINDOWS[3:4], ["\n"]), "LEAR": (WINDOWS[4:], ["a"])}, **play)
     return folder
@@ -83,62 +85,37 @@ def test_what_is_read_is_an_archive(tmp_path: Path, name: str, make: Any) -> Non
     assert all(np.array_equal(again[key], found[key]) for key in found)
 
 
-def test_a_user_without_samples_is_no_owner_s_loss(tmp_path: Path) -> None:
-    folder = roles(tmp_path)
-    write(folder, "train", 1, {"NOBODY": ([], []), "KENT": (WINDOWS[:1], ["b"])})
-    found = fetch("shakespeare", tmp_path)
-    assert len(np.unique(found["client_train"])) == 3
-    assert found["x_train"].shape == (4, 80)
-
-
 ONE: Users = {"f0001_41": written(IMAGES[:1], LABELS[:1])}
 PIXELS = ONE["f0001_41"][0][0]
-BROKEN: dict[str, tuple[str, str, str]] = {
-    "no JSON": ("femnist", "hello", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
-    "a list": ("femnist", "[]", "TypeError: list indices must be integers or slices, not str"),
-    "another form": ("femnist", "{}", "KeyError: 'users'"),
-    "too deep": ("femnist", "[" * 100_000, "RecursionError: "),
-    "fewer numbers": (
-        "femnist",
-        json.dumps({"users": ["a"], "num_samples": [], "user_data": {}}),
-        "ValueError: zip() argument 2 is shorter than argument 1",
-    ),
-    "a user without data": (
-        "femnist",
-        json.dumps({"users": ["a"], "num_samples": [1], "user_data": {}}),
-        "KeyError: 'a'",
-    ),
-    **{
-        what: (name, json.dumps({"users": ["a"], "num_samples": [1], "user_data": {"a": {"x": x, "y": y}}}), words)
-        for what, name, x, y, words in (
-            ("two labels", "femnist", [PIXELS], [1, 2], "ValueError: a has 1 samples and 2 labels of 1"),
-            ("two images", "femnist", [PIXELS, PIXELS], [1], "ValueError: a has 2 samples and 1 labels of 1"),
-            ("a short image", "femnist", [PIXELS[:9]], [1], "ValueError: cannot reshape array of size 9"),
-            ("bytes", "femnist", [[255 * one for one in PIXELS]], [1], "pixel values must be from 0 to 1"),
-            ("NaN", "femnist", [[*PIXELS[:-1], float("nan")]], [1], "pixel values must be from 0 to 1"),
-            ("another class", "femnist", [PIXELS], [62], "labels must be integers from 0 to 61"),
-            ("a negative class", "femnist", [PIXELS], [-1], "labels must be integers from 0 to 61"),
-            ("a broken class", "femnist", [PIXELS], [1.5], "labels must be integers from 0 to 61"),
-            ("a short window", "shakespeare", ["a" * 79], ["b"], "a window must have 80 characters, a label one"),
-            ("a long label", "shakespeare", ["a" * 80], ["bc"], "a window must have 80 characters, a label one"),
-            ("a strange letter", "shakespeare", ["€" * 80], ["b"], "UnicodeEncodeError: "),
-            ("a number", "shakespeare", ["a" * 80], [7], "TypeError: "),
-        )
-    },
-}
 
 
-@pytest.mark.parametrize(("name", "text", "words"), BROKEN.values(), ids=BROKEN)
+def one_user(x: list[Any], y: list[Any]) -> str:
+    return json.dumps({"users": ["a"], "num_samples": [1], "user_data": {"a": {"x": x, "y": y}}})
+
+
+BROKEN = [
+    ("femnist", "hello", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
+    ("femnist", "{}", "KeyError: 'users'"),
+    ("femnist", "[" * 100_000, "RecursionError: "),
+    ("femnist", one_user([PIXELS], [1, 2]), "ValueError: a has 1 samples and 2 labels of 1"),
+    ("femnist", one_user([PIXELS[:9]], [1]), "ValueError: cannot reshape array of size 9"),
+    ("femnist", one_user([[*PIXELS[:-1], float("nan")]], [1]), "pixel values must be from 0 to 1"),
+    ("femnist", one_user([PIXELS], [62]), "labels must be integers from 0 to 61"),
+    ("femnist", one_user([PIXELS], [1.5]), "labels must be integers from 0 to 61"),
+    ("shakespeare", one_user(["a" * 79], ["b"]), "a window must have 80 characters, a label one"),
+    ("shakespeare", one_user(["a" * 80], ["bc"]), "a window must have 80 characters, a label one"),
+    ("shakespeare", one_user(["€" * 80], ["b"]), "UnicodeEncodeError: "),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "words"), BROKEN, ids=[words for *_, words in BROKEN])
 def test_a_damaged_file_is_told_in_one_sentence(tmp_path: Path, name: str, text: str, words: str) -> None:
-    folder = (writers if name == "femnist" else roles)(tmp_path)
-    path = folder / "test" / "all_data_1.json"
+    path = (writers if name == "femnist" else roles)(tmp_path) / "test" / "all_data_1.json"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
         fetch(name, tmp_path)
     told = str(caught.value)
-    assert told.startswith(f"{path}: damaged, or not a file of LEAF's {name} (")
-    assert words in told
-    assert told.endswith("); make it again.")
+    has(told, f"{path}: damaged, or not a file of LEAF's {name} (", words, "); make it again.")
     assert "\n" not in told
 
 

@@ -1,7 +1,7 @@
 """Sources: torchvision's real readers on small files, what is said without a network, the embedded digits."""
 
-import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from fu.data import sources
+from fu.data import sources, torchvision_import
 from fu.data.archives import Arrays
 from fu.data.dataset import Dataset, about
 from fu.errors import UserError
-from tests.data.files import arrays_of, refuse_network, same, write_cifar, write_idx
+from tests.data.files import arrays_of, refuse_network, same, write_idx
+from tests.mistakes import sentence
 
 
 @pytest.fixture(autouse=True)
@@ -29,88 +30,28 @@ def fetch(dataset: str, data_dir: Path) -> Arrays:
 def test_files_of_mnist_are_read_through_torchvision(tmp_path: Path, dataset: str, folder: str) -> None:
     expected = arrays_of(dataset)
     write_idx(tmp_path / "torchvision" / folder / "raw", expected)
-    found = fetch(dataset, tmp_path)
-    assert {key: array.shape for key, array in found.items()} == {
-        "x_train": (12, 28, 28, 1),
-        "y_train": (12,),
-        "x_test": (5, 28, 28, 1),
-        "y_test": (5,),
-    }
-    same(found, expected)
+    same(fetch(dataset, tmp_path), expected)
 
 
-def test_fashion_mnist_is_not_taken_from_the_folder_of_mnist(tmp_path: Path) -> None:
+def test_images_of_colour_are_read_through_torchvision(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its class for CIFAR gives an array, and classes as a list."""
+    expected = arrays_of("cifar10")
+
+    def cifar(root: str, train: bool, download: bool) -> SimpleNamespace:
+        split = "train" if train else "test"
+        return SimpleNamespace(data=expected[f"x_{split}"], targets=expected[f"y_{split}"].tolist())
+
+    monkeypatch.setattr(torchvision_import, "datasets", lambda: SimpleNamespace(CIFAR10=cifar))
+    same(fetch("cifar10", tmp_path), expected)
+
+
+@pytest.mark.parametrize("dataset", ["mnist", "cifar100"])
+def test_what_is_torn_or_cannot_be_downloaded_names_the_archive_to_put_in_place(tmp_path: Path, dataset: str) -> None:
     write_idx(tmp_path / "torchvision" / "MNIST" / "raw", arrays_of("mnist"))
-    with pytest.raises(UserError, match=r"^fashion_mnist could not be downloaded"):
-        fetch("fashion_mnist", tmp_path)
-
-
-@pytest.mark.parametrize(("dataset", "batches"), [("cifar10", 5), ("cifar100", 1)])
-def test_files_of_cifar_are_read_through_torchvision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dataset: str, batches: int
-) -> None:
-    expected = arrays_of(dataset)
-    folder = write_cifar(tmp_path, dataset, expected, monkeypatch)
-    assert len(list(folder.iterdir())) == batches + 2
-    found = fetch(dataset, tmp_path)
-    assert found["x_train"].shape == (12, 32, 32, 3)
-    assert found["x_test"].shape == (5, 32, 32, 3)
-    same(found, expected)
-
-
-def one_sentence(dataset: str, data_dir: Path) -> str:
-    with pytest.raises(UserError) as caught:
-        fetch(dataset, data_dir)
-    text = str(caught.value)
-    assert text.startswith(f"{dataset} could not be downloaded")
-    assert text.endswith(f"put the archive {data_dir / dataset}.npz in place (its format: docs/data.md).")
-    assert "\n" not in text
-    return text
-
-
-@pytest.mark.parametrize("dataset", ["mnist", "fashion_mnist", "cifar10", "cifar100"])
-def test_a_download_without_network_names_the_archive_to_put_in_place(tmp_path: Path, dataset: str) -> None:
-    one_sentence(dataset, tmp_path)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-def test_a_batch_of_another_checksum_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = write_cifar(tmp_path, "cifar10", arrays_of("cifar10"), monkeypatch)
-    with (folder / "data_batch_3").open("ab") as file:
-        file.write(b"x")
-    assert "no network" in one_sentence("cifar10", tmp_path)
-
-
-@pytest.mark.parametrize("length", [0, 6, 100])
-def test_a_torn_file_of_mnist_is_told_in_one_sentence(tmp_path: Path, length: int) -> None:
-    folder = tmp_path / "torchvision" / "MNIST" / "raw"
-    write_idx(folder, arrays_of("mnist"))
-    file = folder / "train-images-idx3-ubyte"
-    file.write_bytes(file.read_bytes()[:length])
-    assert str(tmp_path / "torchvision") in one_sentence("mnist", tmp_path)
-
-
-@pytest.mark.parametrize("kind", range(7, 15))
-def test_a_file_of_mnist_with_another_type_is_told_in_one_sentence(tmp_path: Path, kind: int) -> None:
-    folder = tmp_path / "torchvision" / "MNIST" / "raw"
-    write_idx(folder, arrays_of("mnist"))
-    content = bytearray((folder / "train-labels-idx1-ubyte").read_bytes())
-    content[2] = kind
-    (folder / "train-labels-idx1-ubyte").write_bytes(content)
-    if kind == 8:  # the right one
-        assert fetch("mnist", tmp_path).keys() == arrays_of("mnist").keys()
-    else:
-        assert str(tmp_path / "torchvision") in one_sentence("mnist", tmp_path)
-
-
-def test_a_torn_download_is_told_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = gzip.compress(bytes(1000))
-
-    def tear(*_: Any, **__: Any) -> None:
-        gzip.decompress(packed[:-9])
-
-    monkeypatch.setattr("torchvision.datasets.mnist.download_and_extract_archive", tear)
-    one_sentence("mnist", tmp_path)
+    (tmp_path / "torchvision" / "MNIST" / "raw" / "train-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03")
+    text = sentence(lambda: fetch(dataset, tmp_path))
+    assert text.startswith(f"{dataset} could not be downloaded to {tmp_path / 'torchvision'} (")
+    assert text.endswith(f"put the archive {tmp_path / dataset}.npz in place (its format: docs/data.md).")
 
 
 SMALL = np.round(load_digits().images * 255 / 16).astype(np.uint8)
@@ -175,7 +116,5 @@ def test_embedded_text_is_the_alphabet_with_skips() -> None:
 def test_a_data_set_comes_from_where_it_says(tmp_path: Path) -> None:
     same(fetch("digits", tmp_path), sources.digits(about("digits")))
     same(fetch("letters", tmp_path), sources.letters(about("letters")))
-    expected = f"fernweh: put the archive {tmp_path / 'fernweh.npz'} in place (its format: docs/data.md)."
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^fernweh: put the archive .*fernweh\.npz in place \(its format: docs/data"):
         sources.fetch("fernweh", Dataset((28, 28, 1), 10, 100), tmp_path)
-    assert str(caught.value) == expected

@@ -54,6 +54,20 @@ class Walk:
         return bool(self.path)
 
 
+class Fixed:
+    """A source that draws the given clients, and of each its first samples."""
+
+    def __init__(self, *clients: int) -> None:
+        self.clients = clients
+
+    def integers(self, high: int, *, size: int) -> list[int]:
+        assert size == len(self.clients)
+        return list(self.clients)
+
+    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
+        return list(range(size))
+
+
 def outcomes(draw: Callable[[Named], Outcome]) -> Iterator[tuple[Outcome, Fraction]]:
     """Yield what every path draws, with its probability."""
     walk = Walk()

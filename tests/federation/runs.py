@@ -1,17 +1,19 @@
 """Runs of the toy for tests of the loop: a start, a count of calls, FedAvg killed when a test asks for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from fu.evaluation import conflicts, values
 from fu.federation import driver
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome
+from fu.federation.flat import tensors_of
 from fu.federation.local import Federation
 from fu.federation.task import State, Task, initial_parameters
 from fu.training import fedavg
@@ -37,21 +39,26 @@ def measured(task: Task) -> Callable[[Tensor], dict[str, float]]:
     return values.measured(task, task.federation.data, ("backdoor", "utility", "distance"))
 
 
+def nudge(state: State, round: int) -> State:
+    """A step that costs nothing."""
+    return State(state.theta + 1)
+
+
 def drive(
     task: Task,
-    start: Callable[[], State],
-    step: Callable[[State, int], State],
     checkpoint: Checkpoint,
-    label: str,
+    step: Callable[[Any, int], State] = nudge,
+    start: Callable[[], State] | None = None,
     *,
     count_conflicts: bool = False,
     kinds: tuple[str, ...] = (),
     **more: Any,
 ) -> Outcome:
-    """Drive with the metrics, the watch and the recorders that the stages use."""
+    """Drive from the original model, with the metrics, the watch and the recorders that the stages use."""
+    start = start or (lambda: State(task.original_model))
     watch = partial(conflicts.count, task) if count_conflicts else None
     recorders = {kind: KINDS[kind] for kind in kinds}
-    return driver.drive(task, start, step, measured(task), checkpoint, label, watch=watch, recorders=recorders, **more)
+    return driver.drive(task, start, step, measured(task), checkpoint, "toy", watch=watch, recorders=recorders, **more)
 
 
 def never(folder: Path) -> Checkpoint:
@@ -90,11 +97,26 @@ def train(
             seen.append(state.theta)
         return Counted(fedavg.step(task, p, state, round).theta, round + 1, 1 / 3)
 
-    return drive(
-        task, lambda: Counted(fedavg.start(task, p).theta, 0, 0.0), step, checkpoint, "toy", kind=Counted, **more
-    )
+    return drive(task, checkpoint, step, lambda: Counted(fedavg.start(task, p).theta, 0, 0.0), kind=Counted, **more)
 
 
-def nudge(state: State, round: int) -> State:
-    """A step that costs nothing."""
-    return State(state.theta + 1)
+def by_torch(
+    build: Callable[[], nn.Module],
+    federation: Federation,
+    theta: Tensor,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    rate: float,
+    factor: float = 1,
+    **sgd: float,
+) -> tuple[Tensor, float]:
+    """Return what a client sends back [d] and its mean loss, by a plain loop around `torch.optim.SGD`."""
+    net, losses = build().train(), list[float]()
+    net.load_state_dict(federation.layout.named(theta), strict=False)  # but for the number of batches seen
+    optimiser = torch.optim.SGD(net.parameters(), lr=rate, **sgd)  # type: ignore[arg-type]
+    for x, y in batches:
+        optimiser.zero_grad()
+        loss = factor * nn.functional.cross_entropy(net(x.contiguous()), y)
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    return federation.layout.flatten(tensors_of(net)) - theta, sum(losses) / len(losses)

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from fu.evaluation import conflicts
 from fu.federation import driver
-from fu.federation.task import State, Task
+from fu.federation.driver import Outcome
+from fu.federation.task import State
 from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
@@ -33,7 +34,7 @@ def test_a_row_before_the_first_round_and_after_each(tmp_path: Path, first_round
         return nudge(state, round)
 
     task = toy(rounds=3)
-    outcome = drive(task, lambda: State(task.original_model), step, never(tmp_path), "toy", first_round=first_round)
+    outcome = drive(task, never(tmp_path), step, first_round=first_round)
     assert asked == [first_round, first_round + 1, first_round + 2]
     assert [row["round"] for row in outcome.rows] == [first_round + k for k in range(4)]
     assert all(set(row) == {"round"} | METRICS | COSTS for row in outcome.rows)
@@ -59,7 +60,7 @@ def test_metrics_are_measured_at_first_every_so_often_and_at_last(
 ) -> None:
     task = toy(rounds)
     when: dict[str, Any] = {"first_round": 7, "evaluate_every": every, "evaluate_last": last}
-    outcome = drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **when)
+    outcome = drive(task, never(tmp_path), **when)
     assert [row["round"] - 7 for row in outcome.rows if "r_acc" in row] == measured
     assert len(outcome.rows) == rounds + 1
     assert all(set(row) >= COSTS for row in outcome.rows)
@@ -76,11 +77,6 @@ def test_rows_hold_what_is_measured_at_that_round_and_the_cost_until_then(tmp_pa
         assert row["samples"] == 32 * done
 
 
-def test_there_is_no_distance_while_the_original_model_is_trained(tmp_path: Path) -> None:
-    outcome = train(toy(rounds=1, trained=False), never(tmp_path))
-    assert [set(row) for row in outcome.rows] == [{"round"} | (METRICS - {"distance"}) | COSTS] * 2
-
-
 def test_conflicts_are_counted_after_every_round_and_cost_nothing(tmp_path: Path) -> None:
     task = toy(rounds=3)
     outcome = train(task, never(tmp_path), count_conflicts=True)
@@ -89,56 +85,38 @@ def test_conflicts_are_counted_after_every_round_and_cost_nothing(tmp_path: Path
     assert [{k: v for k, v in row.items() if k != "conflicts"} for row in outcome.rows] == plain.rows
 
 
-class Clock:
-    """A clock that moves only when it is told to."""
+def test_seconds_cover_start_and_steps_but_no_evaluation_and_add_up_over_a_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def takes(self, seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
+    def takes(seconds: float, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function, taking that long."""
 
-        def slow(*args: Any, **kwargs: Any) -> Any:
-            self.now += seconds
-            return function(*args, **kwargs)
+        def slow(*args: Any) -> Any:
+            now[0] += seconds
+            return function(*args)
 
         return slow
 
+    def run(seconds: float, killed_after: int | None) -> Outcome:
+        task = toy(rounds=4)
 
-def test_seconds_cover_start_and_steps_but_no_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, task = Clock(), toy(rounds=3)
-    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: State(task.original_model))
-    outcome = driver.drive(
-        task,
-        start,
-        clock.takes(0.125, nudge),
-        clock.takes(100, measured(task)),
-        never(tmp_path),
-        "toy",
-        watch=clock.takes(1000, partial(conflicts.count, task)),
-        recorders={"last_local_models": clock.takes(10_000, KINDS["last_local_models"])},
-    )
-    assert outcome.seconds == 0.5 + 3 * 0.125
-    assert clock.now == 0.5 + 3 * 0.125 + 4 * 100 + 3 * 1000 + 3 * 10_000
+        def step(state: State, round: int) -> State:
+            if round == killed_after:
+                raise KilledError
+            return nudge(state, round)
 
-
-def test_seconds_add_up_over_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, task = Clock(), toy(rounds=4)
-    monkeypatch.setattr(driver, "time", SimpleNamespace(perf_counter=clock.perf_counter))
-    start = clock.takes(0.5, lambda: State(task.original_model))
-
-    def dies(state: State, round: int) -> State:
-        if round == 2:
-            raise KilledError
-        return nudge(state, round)
+        start, measure = takes(0.5, lambda: State(task.original_model)), takes(100, measured(task))
+        watch, record = takes(1000, partial(conflicts.count, task)), takes(10_000, KINDS["last_local_models"])
+        how: dict[str, Any] = {"watch": watch, "recorders": {"last_local_models": record}}
+        return driver.drive(task, start, takes(seconds, step), measure, always(tmp_path), "toy", **how)
 
     with pytest.raises(KilledError):
-        drive(task, start, clock.takes(1, dies), always(tmp_path), "toy")
-    outcome = drive(task, start, clock.takes(2, nudge), always(tmp_path), "toy")
-    assert outcome.seconds == 0.5 + 2 * 1 + 2 * 2
+        run(1, killed_after=2)
+    assert run(2, killed_after=None).seconds == 0.5 + 2 * 1 + 2 * 2
+    assert now[0] > 4 * 11_100
 
 
 @pytest.mark.parametrize("first_round", [0, 50])
@@ -155,10 +133,8 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
     task = toy(rounds=5)
     outcome = drive(
         task,
-        lambda: State(task.original_model),
-        step,
         never(tmp_path),
-        "toy",
+        step,
         first_round=first_round,
         count_conflicts=True,
         kinds=("last_local_models",),
@@ -167,46 +143,6 @@ def test_leaving_the_finite_numbers_ends_the_run_at_the_last_finite_state(
     assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     assert [row["round"] for row in outcome.rows] == [first_round, first_round + 1, first_round + 2]
     assert torch.isfinite(outcome.histories["last_local_models"]["theta"]).all()
-
-
-def test_a_history_that_grows_over_the_rounds_survives_a_resume(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def add(task: Task, record: dict[str, Tensor], theta: Tensor, round: int) -> dict[str, Tensor]:
-        return {"sum": record.get("sum", torch.zeros_like(theta)) + theta, "rounds": torch.tensor([round])}
-
-    monkeypatch.setitem(KINDS, "total", add)
-    seen: list[Tensor] = []
-    whole = train(toy(), never(tmp_path), seen=seen, kinds=("total",)).histories["total"]
-    with pytest.raises(KilledError):
-        train(toy(), always(tmp_path), 3, kinds=("total",))
-    resumed = train(toy(), always(tmp_path), kinds=("total",)).histories["total"]
-    assert torch.equal(whole["sum"], seen[0] + seen[1] + seen[2] + seen[3])
-    assert torch.equal(resumed["sum"], whole["sum"])
-    assert resumed["rounds"].tolist() == whole["rounds"].tolist() == [3]
-
-
-def test_what_is_recorded_is_no_part_of_the_state_that_a_step_is_given(tmp_path: Path) -> None:
-    given: list[set[str]] = []
-
-    def run(killed_after: int) -> None:
-        def step(state: State, round: int) -> State:
-            if round == killed_after:
-                raise KilledError
-            given.append(set(vars(state)))
-            return nudge(state, round)
-
-        task = toy(rounds=4)
-        drive(task, lambda: State(task.original_model), step, always(tmp_path), "toy", kinds=("last_local_models",))
-
-    with pytest.raises(KilledError):
-        run(2)
-    run(4)
-    assert given == [{"theta"}] * 4
-
-
-def test_a_run_without_kinds_records_nothing(tmp_path: Path) -> None:
-    assert train(toy(rounds=1), never(tmp_path)).histories == {}
 
 
 def test_the_progress_shows_the_first_two_numbers_that_are_measured(
@@ -243,7 +179,7 @@ def test_several_requests_come_at_equal_distances_and_rounds_left_over_are_idle(
         return Resumed(nudge(state, round).theta, 0)
 
     more: dict[str, Any] = {"requests": 3, "again": again, "finished": lambda state: not state.left, "kind": Resumed}
-    outcome = drive(task, start, step, never(tmp_path), "toy", evaluate_every=2, **more)
+    outcome = drive(task, never(tmp_path), step, start, evaluate_every=2, **more)
     assert came == [2, 4]
     assert torch.equal(outcome.state.theta, task.original_model + 1 + 1)
     distances = [row["distance"] for row in outcome.rows if "distance" in row]
@@ -274,5 +210,5 @@ def test_a_federation_knows_whether_updates_are_asked_for_again(
     tmp_path: Path, asks: dict[str, Any], again: bool
 ) -> None:
     task = toy(rounds=1)
-    drive(task, lambda: State(task.original_model), nudge, never(tmp_path), "toy", **asks)
+    drive(task, never(tmp_path), **asks)
     assert task.federation.asked_again == again

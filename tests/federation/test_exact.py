@@ -163,13 +163,6 @@ def test_drawn_requests_agree_within_three_standard_errors(asked: Requests) -> N
     assert np.mean(times > 0) < asked.rho - 0.05  # 1 - rho is only a bound
 
 
-def test_several_at_once_agree_within_three_standard_errors() -> None:
-    asked = Requests(MNIST, 300, None, 10)
-    times = request_times(asked, 2000, np.random.default_rng(2))
-    for values, expected in ((times > 0, asked.probability), (times, asked.mean_time)):
-        assert abs(values.mean() - expected) < 3 * standard_error(values)
-
-
 def test_the_standard_error_is_that_of_means_of_histories() -> None:
     assert standard_error(np.array([[0, 2], [3, 5], [7, 7]])) == pytest.approx(np.std([1, 4, 7], ddof=1) / 3**0.5)
     assert np.isnan(standard_error(np.array([[1, 2]])))
@@ -179,8 +172,3 @@ def test_times_are_those_of_whole_rounds_for_clients_and_of_steps_for_samples() 
     random = np.random.default_rng(3)
     assert not (request_times(CLIENT, 300, random) % 10).any()
     assert (request_times(SAMPLE, 300, random) % 10).any()
-
-
-def test_equal_sources_draw_equal_times() -> None:
-    one, other, third = (request_times(CLIENT, 50, np.random.default_rng(seed)).tolist() for seed in (0, 0, 1))
-    assert one == other != third

@@ -5,11 +5,11 @@ from itertools import chain
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fu.federation.local import Federation, Updates, aggregate
 from tests.factories import GREY, SIZES, SMALL, builder, make_data, make_federation, make_partition
-from tests.federation.runs import count_calls, start_of
+from tests.federation.runs import by_torch, count_calls, start_of
 
 
 @pytest.mark.parametrize(("model", "shape"), [("mlp", SMALL), ("lenet5", GREY)])
@@ -23,20 +23,11 @@ def test_local_updates_equal_a_plain_sgd_loop(model: str, shape: tuple[int, int,
     assert updates.delta.shape == (3, federation.layout.size)
     assert updates.sizes.tolist() == list(SIZES)
     for client in range(3):
-        net = builder(model, shape)()
-        net.load_state_dict(federation.layout.named(theta))
-        optimiser = torch.optim.SGD(net.parameters(), lr=0.1 * 0.9**round)
-        losses = []
-        for x, y in federation.batches(client, round, None):
-            optimiser.zero_grad()
-            loss = nn.functional.cross_entropy(net(x.contiguous()), y)
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
-        expected = federation.layout.flatten(dict(net.named_parameters())) - theta
+        batches = federation.batches(client, round, None)
+        expected, loss = by_torch(builder(model, shape), federation, theta, batches, 0.1 * 0.9**round)
         assert expected.norm() > 1e-2
         torch.testing.assert_close(updates.delta[client], expected, rtol=0, atol=1e-6)
-        assert updates.losses[client].item() == pytest.approx(sum(losses) / len(losses), abs=1e-6)
+        assert updates.losses[client].item() == pytest.approx(loss, abs=1e-6)
 
 
 def identified(federation: Federation, client: int, round: int, steps: int | None = None) -> list[list[int]]:
@@ -126,11 +117,6 @@ def test_no_clients_return_no_updates(plain: Federation) -> None:
     assert updates.delta.shape == (0, plain.layout.size)
     assert updates.losses.shape == updates.sizes.shape == (0,)
     assert plain.cost.record() == dict.fromkeys(plain.cost.record(), 0)
-
-
-def test_the_rate_decays_by_round_and_an_exception_changes_one_round() -> None:
-    federation = make_federation(lr=0.2, lr_decay=0.5, exception=(2, 0.8))
-    assert [federation.rate(round) for round in range(4)] == [0.2, 0.1, 0.2, 0.025]
 
 
 def test_a_step_is_proportional_to_the_rate_of_its_round() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.federation.local import Federation, Updates
+from fu.federation.local import Cost, Federation, Updates
 from tests.factories import make_data, make_federation, make_partition
 from tests.federation.runs import count_calls, start_of
 
@@ -14,46 +14,20 @@ from tests.federation.runs import count_calls, start_of
 def test_costs_equal_hand_computed_values() -> None:
     federation = make_federation(batch_size=5, local_epochs=2)  # 7, 12, 9 samples: 2, 3, 2 batches
     theta, size = start_of(federation), federation.layout.size
+
+    def cost(clients: int, steps: int, samples: int, time: int) -> Cost:
+        """Of the clients' rounds one in each call is the forgotten client's; each model is 4 bytes a number."""
+        return Cost(clients, calls, steps, samples, time, bytes_up=4 * size * clients, bytes_down=4 * size * clients)
+
+    calls = 1
     federation.local_updates(theta, [0, 1, 2], 0)
-    assert federation.cost.record() == {
-        "client_rounds": 3,
-        "forgotten_rounds": 1,
-        "steps": 14,
-        "samples": 56,
-        "time_steps": 6,  # of client 1: 3 batches, twice
-        "replayed": 0,
-        "bytes_up": 12 * size,
-        "bytes_down": 12 * size,
-        "stored": 0,
-    }
+    assert federation.cost == cost(3, 14, 56, 6)  # of client 1: 3 batches, twice
+    calls = 2
     federation.local_updates(theta, [0, 1], 1, steps=4)  # 5+2+5+2 and 5+5+2+5 samples
-    assert federation.cost.record() == {
-        "client_rounds": 5,
-        "forgotten_rounds": 2,
-        "steps": 22,
-        "samples": 56 + 14 + 17,
-        "time_steps": 6 + 4,
-        "replayed": 0,
-        "bytes_up": 20 * size,
-        "bytes_down": 20 * size,
-        "stored": 0,
-    }
-
-
-def test_a_client_that_is_drawn_several_times_trains_and_sends_once() -> None:
-    federation = make_federation(batch_size=5, local_epochs=2)  # client 0: 4 steps, 14 samples; client 1: 6 and 24
-    federation.local_updates(start_of(federation), [1, 0, 1, 1], 0)
-    assert federation.cost.record() == {
-        "client_rounds": 2,
-        "forgotten_rounds": 1,
-        "steps": 10,
-        "samples": 38,
-        "time_steps": 6,
-        "replayed": 0,
-        "bytes_up": 8 * federation.layout.size,
-        "bytes_down": 8 * federation.layout.size,
-        "stored": 0,
-    }
+    assert federation.cost == cost(5, 14 + 8, 56 + 14 + 17, 6 + 4)
+    calls = 3
+    federation.local_updates(theta, [1, 0, 1, 1], 2)  # drawn several times, a client trains and sends once
+    assert federation.cost == cost(7, 22 + 10, 87 + 38, 10 + 6)
 
 
 def test_clients_that_start_from_one_model_in_a_round_train_side_by_side() -> None:

@@ -61,14 +61,6 @@ def test_the_unlearning_loss_is_bounded_and_finite_at_both_ends(margin: float) -
     assert gradient.abs().max() < 1e-6
 
 
-def test_the_unlearning_loss_stays_between_zero_and_log_two() -> None:
-    logits = 30 * torch.randn(1000, 10, generator=torch.Generator().manual_seed(0))
-    values = unlearning_cross_entropy(logits, torch.arange(1000) % 10)
-    assert values.min() >= 0
-    assert values.max() <= math.log(2) + 1e-6
-    assert values.max() > 0.69
-
-
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_gradients_of_objectives_are_finite_far_from_the_label(name: str) -> None:
     logits = torch.tensor([[1e4, 0.0], [-1e4, 0.0]], requires_grad=True)

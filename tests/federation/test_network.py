@@ -82,7 +82,7 @@ def test_what_is_held_back_or_not_used_gets_no_gradient(regularise: Callable[[Te
     network = Network(Partly(), torch.device("cpu"))
     network.weights.copy_(random(network.layout.size))
     before = network.layout.named(network.weights.clone())
-    network.descend(network.model(torch.ones(3, 2)).sum(), 0.5, regularise)
+    network.descend(network.model(torch.ones(3, 2)).sum(), 0.5, *filter(None, [regularise]))
     moved = {name: value - before[name] for name, value in network.layout.named(network.weights).items()}
     assert not moved["held.weight"].any()
     torch.testing.assert_close(moved["idle.bias"], torch.full((2,), -0.5 if regularise else 0.0))

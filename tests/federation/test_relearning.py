@@ -1,11 +1,8 @@
 """Training on after unlearning: who trains, on which samples, with whose draws, and what is left to measure on."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from fu.errors import UserError
 from fu.federation.local import Federation, LocalTraining, aggregate
@@ -79,48 +76,6 @@ def test_rounds_are_those_of_fedavg_by_samples(attack: str, clients: list[int]) 
         theta = theta + aggregate(updates, "samples")
         assert torch.equal(found[round + 1], theta)
     assert len(found) == 3
-
-
-def spoiled(task: Task, client: int) -> Task:
-    """Return the task in which all that a client holds has pixels that spoil every model which reads them."""
-    data = task.federation.data
-    x = data.x.clone()
-    x[np.concatenate([data.partition.train[client], data.partition.test[client]])] = torch.nan
-    other = shared_out(make_data("share"), SAMPLES)[0]
-    other.inputs = x
-    other._own = {one: (torch.full_like(marked, torch.nan), y) for one, (marked, y) in data._own.items()}
-    return replace(task, federation=task.federation.holding(other))
-
-
-def test_the_attack_on_retained_data_reads_nothing_of_the_forgotten_client() -> None:
-    plain, other = ([*relearned(task, model(1), RETAINED)] for task in (make_task(), spoiled(make_task(), 1)))
-    assert all(map(torch.equal, plain, other))
-    assert len([*relearned(spoiled(make_task(), 1), model(1), FORGOTTEN)]) == 1  # it is what that one reads
-
-
-@pytest.mark.parametrize("attack", [RETAINED, FORGOTTEN])
-def test_all_models_of_a_seed_see_the_same_batches(attack: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Tensor] = []
-    monkeypatch.setattr(Federation, "_train_each", recorded(Federation._train_each, seen))
-
-    def batches(seed: int, theta: Tensor) -> list[Tensor]:
-        seen.clear()
-        assert len([*relearned(make_task(seed), theta, attack)]) == 3
-        return list(seen)
-
-    one, two, other = batches(SEED, model(1)), batches(SEED, model(2)), batches(SEED + 1, model(1))
-    assert all(map(torch.equal, one, two))
-    assert not all(map(torch.equal, one, other))
-
-
-def recorded(train: object, seen: list[Tensor]) -> object:
-    """Return local training that notes the labels and the first pixels of its batches."""
-
-    def training(self: Federation, theta: Tensor, clients: list[int], round: int, *rest: object) -> object:
-        seen.extend(x.flatten() for client in clients for x, _ in self.batches(client, round, None))
-        return train(self, theta, clients, round, *rest)  # type: ignore[operator]
-
-    return training
 
 
 def test_a_run_ends_before_the_round_in_which_it_diverges() -> None:

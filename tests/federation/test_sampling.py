@@ -65,7 +65,7 @@ def test_a_history_has_the_law_of_one_without_the_target(system: System, request
     assert distance(unlearned(system, {**request_, "full": full}), without(system, *gone(request_))) == 0
 
 
-IN_A_ROW = {
+IN_A_ROW: dict[str, tuple[Any, ...]] = {
     "two clients": (D, client(0), client(1)),
     "two samples of two clients": (C, sample((0, 0)), sample((1, 3))),
     "two samples of a client": (B, sample((0, 0)), sample((0, 1))),
@@ -77,7 +77,7 @@ IN_A_ROW = {
     "one after the first round": (C, sample((0, 0), until=2), client(1)),
     "both in training": (D, client(0, until=1), sample((1, 2), until=2)),
 }
-AT_ONCE = {
+AT_ONCE: dict[str, tuple[Any, ...]] = {
     "two samples of a client": (C, sample((0, 0), (0, 1))),
     "two samples of two clients": (C, sample((0, 0), (1, 3))),
     "two samples of two of three clients": (D, sample((0, 0), (1, 2))),
@@ -85,7 +85,7 @@ AT_ONCE = {
     "a client and a sample": (D, {"clients": [0], "samples": {1: [2]}}),
     "a client and a sample of its own": (C, {"clients": [0], "samples": {0: [0]}}),
 }
-IN_TRAINING = {
+IN_TRAINING: dict[str, tuple[Any, ...]] = {
     "a client after a round": (C, client(0, until=2)),
     "a client after a round of two clients": (D, client(0, until=1)),
     "a client in mid-round": (C, client(0, until=1)),
@@ -95,19 +95,16 @@ IN_TRAINING = {
 }
 
 
-@pytest.mark.parametrize(("system", "requests"), [(case[0], case[1:]) for case in IN_A_ROW.values()], ids=IN_A_ROW)
-def test_requests_in_a_row_leave_the_law_without_all_of_them(system: System, requests: Sequence[Request]) -> None:
+CASES = {
+    f"{when}: {what}": (case[0], case[1:])
+    for when, cases in (("in a row", IN_A_ROW), ("at once", AT_ONCE), ("in training", IN_TRAINING))
+    for what, case in cases.items()
+}
+
+
+@pytest.mark.parametrize(("system", "requests"), CASES.values(), ids=CASES)
+def test_requests_leave_the_law_without_all_of_their_targets(system: System, requests: Sequence[Request]) -> None:
     assert distance(unlearned(system, *requests), without(system, *gone(*requests))) == 0
-
-
-@pytest.mark.parametrize(("system", "request_"), AT_ONCE.values(), ids=AT_ONCE)
-def test_several_at_once_leave_the_law_without_them(system: System, request_: Request) -> None:
-    assert distance(unlearned(system, request_), without(system, *gone(request_))) == 0
-
-
-@pytest.mark.parametrize(("system", "request_"), IN_TRAINING.values(), ids=IN_TRAINING)
-def test_a_request_during_training_leaves_the_law_without_its_target(system: System, request_: Request) -> None:
-    assert distance(unlearned(system, request_), without(system, *gone(request_))) == 0
 
 
 def test_what_is_asked_for_in_a_row_or_at_once_has_one_law() -> None:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fu.federation.local import Federation, LocalTraining
 from tests.factories import SMALL, builder, make_data, make_federation, make_partition
-from tests.federation.runs import start_of
+from tests.federation.runs import by_torch, start_of
 
 STRATEGIES = ["sequential", "vectorised"]
 SIZES = (7, 12, 1)
@@ -18,23 +18,9 @@ def federation_of(strategy: str, **training: Any) -> Federation:
     return make_federation(make_data(make_partition(SIZES), SMALL), strategy=strategy, **training)
 
 
-def plain(
-    federation: Federation,
-    theta: Tensor,
-    batches: list[tuple[Tensor, Tensor]],
-    rate: float,
-    factor: float = 1,
-    **kwargs: Any,
-) -> Tensor:
-    """Return the update of one client by a plain loop around `torch.optim.SGD`."""
-    net = builder()()
-    net.load_state_dict(federation.layout.named(theta))
-    optimiser = torch.optim.SGD(net.parameters(), lr=rate, **kwargs)
-    for x, y in batches:
-        optimiser.zero_grad()
-        (factor * nn.functional.cross_entropy(net(x.contiguous()), y)).backward()
-        optimiser.step()
-    return federation.layout.flatten(dict(net.named_parameters())) - theta
+def plain(*args: Any, **kwargs: Any) -> Tensor:
+    """Return the update of one client by torch's own SGD."""
+    return by_torch(builder(), *args, **kwargs)[0]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -110,13 +96,3 @@ def test_a_factor_multiplies_the_loss_of_its_client_alone(strategy: str) -> None
         expected = plain(federation, theta, list(federation.batches(client, 0, None)), 0.1, factor, **kwargs)
         torch.testing.assert_close(found.delta[client], expected, rtol=0, atol=2e-6)
     assert (found.delta[1] - usual.delta[1]).norm() > 1e-2
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_client_named_twice_trains_once(strategy: str) -> None:
-    federation = federation_of(strategy)
-    theta = start_of(federation)
-    found = federation.local_updates(theta, [1, 0, 1], 0, rows=None)
-    assert torch.equal(found.delta[0], found.delta[2])
-    assert torch.equal(found.delta[:2], federation_of(strategy).local_updates(theta, [1, 0], 0).delta)
-    assert federation.cost.client_rounds == 2

@@ -19,19 +19,9 @@ def test_a_fresh_model_is_drawn_by_name_and_leaves_the_global_generator_alone() 
     assert torch.equal(initial_parameters(build, 3, "a"), drawn[0])
     assert len(torch.unique(torch.stack(drawn), dim=0)) == 3
     assert drawn[0].shape == (Layout(build()).size,)
-
-
-def test_a_tasks_new_models_differ_by_name_and_seed() -> None:
-    tasks = [make_task(make_federation(seed=seed)) for seed in (3, 3, 4)]
-    one, again, other = (task.new_model("original") for task in tasks)
-    assert torch.equal(one, again)
-    assert not torch.equal(one, other)
-    assert not torch.equal(one, tasks[0].new_model("retrained"))
-
-
-def test_the_clients_of_a_task_are_the_forgotten_and_the_retained_in_order() -> None:
-    task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
-    assert (task.clients, task.forgotten, task.retained) == ([0, 1, 2, 3], [1, 3], [0, 2])
+    task, other = (make_task(make_federation(seed=seed)) for seed in (3, 4))
+    assert torch.equal(task.new_model("a"), initial_parameters(builder(), 3, "model", "a"))
+    assert not torch.equal(task.new_model("a"), other.new_model("a"))
 
 
 def test_the_population_is_everybody_while_training_and_the_retained_clients_after_the_request() -> None:
@@ -39,6 +29,7 @@ def test_the_population_is_everybody_while_training_and_the_retained_clients_aft
     before, after = (make_task(make_federation(data), trained=trained) for trained in (False, True))
     assert (before.clients, before.population) == ([0, 1, 3, 4], [0, 1, 3, 4])
     assert (after.clients, after.population) == ([0, 1, 3, 4], [0, 3, 4])
+    assert (after.forgotten, after.retained) == ([1], [0, 3, 4])
     assert before.participants(0) == before.population
     assert after.participants(0) == after.population
     assert after.places([4, 0, 3]) == [3, 0, 2]

@@ -5,10 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fu.data.clients import ClientData, batch_of
+from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.federation import local
 from fu.federation.local import Federation, LocalTraining
@@ -39,14 +38,6 @@ def seen(model: torch.nn.Module) -> list[Tensor]:
     found: list[Tensor] = []
     model.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
     return found
-
-
-def test_images_are_handed_over_channels_first_and_text_as_whole_numbers() -> None:
-    x = torch.rand(2, 4, 5, 3)
-    assert torch.equal(batch_of(x), x.permute(0, 3, 1, 2))
-    assert batch_of(x).data_ptr() == x.data_ptr()
-    text = batch_of(torch.tensor([[3, 200]], dtype=torch.uint8))
-    assert (text.dtype, text.tolist()) == (torch.int64, [[3, 200]])
 
 
 def test_a_test_that_spoils_tests_changes_their_bytes_and_labels_alone() -> None:
@@ -88,24 +79,6 @@ def test_a_network_reads_bytes_as_whole_numbers_in_pieces() -> None:
     assert [len(batch) for batch in batches[2:]] == [50, 50, 50, 50, 7]
 
 
-def test_a_local_step_on_text_is_that_of_plain_sgd() -> None:
-    """One client, whole batches: by hand, with torch's own optimiser."""
-    fed, data = federation("sequential"), text_data()
-    theta = initial_parameters(BUILD, 1)
-    delta = fed.local_updates(theta, [2], 0).delta[0]
-    net = BUILD()
-    net.load_state_dict(fed.layout.named(theta))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.5)
-    x, y = data.x[PART.train[2]].long(), data.y[PART.train[2]]
-    for _ in range(2):  # epochs of one batch of three
-        optimiser.zero_grad()
-        F.cross_entropy(net(x), y).backward()
-        optimiser.step()
-    expected = fed.layout.flatten(dict(net.named_parameters())) - theta
-    assert expected.norm() > 0.01
-    torch.testing.assert_close(delta, expected, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_all_clients_at_once_equal_client_after_client_on_text() -> None:
     one, many = federation("sequential"), federation("vectorised")
@@ -124,12 +97,3 @@ def test_a_recurrent_model_is_trained_client_after_client_on_every_device(monkey
         torch.nn.Embedding(CLASSES, 2), torch.nn.Flatten(), torch.nn.Linear(2 * LENGTH, CLASSES)
     )
     assert Federation(small, data, LOCAL, "training", 0).strategy == "vectorised"
-
-
-def test_the_server_learns_from_text_too() -> None:
-    fed = federation()
-    theta = initial_parameters(BUILD, 1)
-    batches = seen(fed.model)
-    assert fed.server_update(theta, 0, 0.1).norm() > 1e-4
-    rows = {tuple(row.tolist()) for row in fed.data.x[np.asarray(PART.server)]}
-    assert {tuple(row.tolist()) for row in batches[0]} <= rows

@@ -1,4 +1,4 @@
-"""Whose data are not touched: an absent client's never, a forgotten one's by no retraining and no post-training."""
+"""Whose data are not touched: an absent client's never, nor a forgotten one's by retraining."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -11,12 +11,12 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.data.partition import Partition
 from fu.data.request import Request
-from fu.federation import recovery
 from fu.federation.plugged import training_of
 from fu.federation.task import Record, State, Task
 from fu.methods import retrain
 from fu.plugins import Choice
-from tests.factories import CLASSES, KINDS, make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import CLASSES, KINDS, make_data, make_federation, make_partition, make_task
+from tests.systems import states_of
 
 ROUNDS = 6
 PART = make_partition((7, 12, 9, 6, 8), trigger=False, absent=(3,), server=20)
@@ -59,40 +59,13 @@ def test_no_training_and_no_history_touches_an_absent_clients_data(choice: Choic
     assert data.touched == {0, 1, 2, 4}  # the histories' doing, where the training has no clients
 
 
-@pytest.mark.parametrize("per_round", [None, 2])
-@pytest.mark.parametrize("choice", TRAININGS, ids=lambda choice: choice.name)
-def test_neither_retraining_nor_post_training_touches_a_forgotten_clients_data(
-    choice: Choice, per_round: int | None
-) -> None:
-    data = Locked(PART, {3, 1}, Request(np.array([1])))
-    task = replace(make_task(make_federation(data)), clients_per_round=per_round, training=training_of(choice))
-    p = params_of(retrain)
-    state: State = retrain.start(task, p)
-    for round in range(ROUNDS):
-        state = retrain.step(task, p, state, round)
-    assert data.touched == (set() if choice.name == "server_sgd" else {0, 2, 4})
-    data.touched.clear()
-    for round in range(ROUNDS, 2 * ROUNDS):
-        state = recovery.step(task, state, round, "samples", None)
-    assert data.touched == {0, 2, 4}
-    assert torch.isfinite(state.theta).all()
-
-
-def test_a_locked_client_would_be_noticed() -> None:
-    task = make_task(make_federation(Locked(PART, {1})), trained=False)
-    with pytest.raises(AssertionError, match="the data of client 1 were touched"):
-        trained(task, TRAININGS[0])
-
-
 def test_retraining_is_what_training_without_the_forgotten_client_would_be() -> None:
     """With the retained clients alone as those who take part, from retraining's own model, in its own stream."""
     asked = make_task(make_federation(Locked(PART, {3, 1}, Request(np.array([1])))))
     asked = replace(asked, clients_per_round=2, training=training_of(TRAININGS[0]))
-    found: State = retrain.start(asked, params_of(retrain))
     alone = Locked(replace(PART, absent=np.array([1, 3])), {3, 1})
     task = replace(make_task(make_federation(alone), trained=False), clients_per_round=2)
     state: State = State(asked.first_model())
     for round in range(3):
-        found = retrain.step(asked, params_of(retrain), found, round)
         state = training_of(TRAININGS[0]).step(task, state, round)
-    assert torch.equal(found.theta, state.theta)
+    assert torch.equal(states_of(retrain, asked)[-1].theta, state.theta)

@@ -1,7 +1,5 @@
 """The cheat: the retrained model on forgotten samples, the original one's backdoor on others; retraining before."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,26 +7,22 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from fu.federation.local import generator
-from fu.federation.plugged import training_of
 from fu.federation.task import Task
 from fu.methods import cheat, retrain
-from fu.plugins import Choice
-from tests.factories import make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import make_data, make_federation, make_partition
+from tests.systems import states_of, trained_by
 
 
 def task_on(*, trigger: bool = True) -> Task:
-    data = make_data(make_partition(trigger=trigger), poison="share", asked=[1])
-    return replace(make_task(make_federation(data)), training=training_of(Choice(name="fedavg")))
+    return trained_by(federation=make_federation(make_data(make_partition(trigger=trigger), poison="share", asked=[1])))
 
 
 def made(task: Task, steps: int, lr: float = 0.01) -> tuple[Tensor, Tensor]:
     """Return the model [d] after the last round, and the retrained one that it imitates [d]."""
-    p, again = params_of(cheat, steps=steps, lr=lr), params_of(retrain, repeat=cheat.DRAWS)
-    state, alone = cheat.start(task, p), retrain.start(task, again)
-    for round in range(task.rounds):
-        assert torch.equal(state.theta, alone.theta)
-        state, alone = cheat.step(task, p, state, round), retrain.step(task, again, alone, round)
-    return state.theta, alone.theta
+    *found, last = (state.theta for state in states_of(cheat, task, steps=steps, lr=lr))
+    *alone, end = (state.theta for state in states_of(retrain, task, repeat=cheat.DRAWS))
+    assert all(map(torch.equal, found, alone))
+    return last, end
 
 
 def test_after_the_last_round_it_starts_at_the_original_model() -> None:

@@ -1,25 +1,23 @@
 """EWCSGA: penalised ascent, and the Fisher information."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
 from fu.federation.local import generator
 from fu.methods import ewcsga
-from tests.factories import SIZES, builder, make_data, make_federation, make_partition, make_task, params_of
-from tests.systems import random
+from tests.factories import SIZES, builder, make_federation, make_task, params_of
+from tests.systems import forgetting_two, random, states_of
 
 
 def test_ewcsga_without_a_penalty_is_plain_ascent_of_the_target() -> None:
-    task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))))
-    p = params_of(ewcsga, lambda_=0.0)
-    state = ewcsga.start(task, p)
-    assert torch.equal(state.theta, task.original_model)
-    for round in range(2):
-        theta = state.theta
-        fresh = make_federation(task.federation.data)
-        expected = theta + fresh.local_updates(theta, [1, 3], round, "negative_cross_entropy").delta.mean(0)
-        state = ewcsga.step(task, p, state, round)
-        assert torch.equal(state.theta, expected)
+    task = make_task(forgetting_two())
+    states = [state.theta for state in states_of(ewcsga, task, 2, lambda_=0.0)]
+    assert torch.equal(states[0], task.original_model)
+    for round, (before, after) in enumerate(pairwise(states)):
+        ascent = forgetting_two().local_updates(before, [1, 3], round, "negative_cross_entropy").delta
+        assert torch.equal(after, before + ascent.mean(0))
 
 
 @pytest.mark.parametrize("round", [0, 2])

@@ -6,14 +6,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from pydantic import ValidationError
-from torch import Tensor
 
 from fu.federation.local import aggregate
-from fu.federation.task import Task
 from fu.methods import fairness
 from fu.methods.fairness import Fair
 from tests.factories import make_federation, make_task, params_of
+from tests.systems import states_of
 
 
 def test_the_weights_by_hand() -> None:
@@ -36,34 +34,24 @@ def test_no_exponential_overflows() -> None:
 
 
 @pytest.mark.parametrize("unit", ["points", "loss"])
-def test_reports_are_of_the_training_data_of_retained_clients(unit: str) -> None:
+@pytest.mark.parametrize("variant", ["best", "as-published"])
+def test_reports_are_of_the_training_data_of_retained_clients_and_as_published_of_their_test_data(
+    variant: str, unit: str
+) -> None:
     task = make_task()
-    theta = task.original_model
-    scores, loss = fairness.reports(task, params_of(fairness, unit=unit), theta)
+    data, theta = task.federation.data, task.original_model
+    scores, loss = fairness.reports(task, params_of(fairness, variant=variant, unit=unit), theta)
     expected, losses = [], []
     for client in (0, 2):
-        x, y = task.federation.data.train(client)
+        x, y = data.train(client)
+        losses.append(F.cross_entropy(task.federation.logits(theta, x), y).item())
+        if variant == "as-published":
+            x, y = data.held_out(client, "test")
         logits = task.federation.logits(theta, x)
-        losses.append(F.cross_entropy(logits, y).item())
         wrong = sum(int(row.argmax() != label) for row, label in zip(logits, y, strict=True))
-        expected.append(100 * wrong / len(y) if unit == "points" else losses[-1])
+        expected.append(100 * wrong / len(y) if unit == "points" else F.cross_entropy(logits, y).item())
     assert scores.tolist() == pytest.approx(expected, rel=1e-5)
     assert loss == pytest.approx((7 * losses[0] + 9 * losses[1]) / 16, rel=1e-5)
-
-
-@pytest.mark.parametrize("unit", ["points", "loss"])
-def test_the_published_code_reports_on_test_data(unit: str) -> None:
-    task = make_task()
-    theta = task.original_model
-    scores, loss = fairness.reports(task, params_of(fairness, variant="as-published", unit=unit), theta)
-    expected = []
-    for client in (0, 2):
-        x, y = task.federation.data.held_out(client, "test")
-        logits = task.federation.logits(theta, x)
-        wrong = 100 * (logits.argmax(1) != y).float().mean().item()
-        expected.append(wrong if unit == "points" else F.cross_entropy(logits, y).item())
-    assert scores.tolist() == pytest.approx(expected, rel=1e-5)
-    assert loss == fairness.reports(task, params_of(fairness), theta)[1]
 
 
 def test_a_clients_weight_multiplies_its_loss_which_is_its_rate_in_plain_sgd() -> None:
@@ -78,19 +66,9 @@ def test_a_clients_weight_multiplies_its_loss_which_is_its_rate_in_plain_sgd() -
     torch.testing.assert_close(found, theta + (7 * deltas[0] + 9 * deltas[1]) / 16, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": -1}, {"bound": -0.1}])
-def test_negative_values_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValidationError, match="greater than or equal to 0"):
-        fairness.Params(**wrong)  # type: ignore[arg-type]
-
-
 def run(rounds: int, **params: Any) -> list[Fair]:
     """Return the states after each round."""
-    task, p = make_task(), params_of(fairness, **params)
-    states = [fairness.start(task, p)]
-    for round in range(rounds):
-        states.append(fairness.step(task, p, states[-1], round))
-    return states
+    return states_of(fairness, make_task(), rounds, **params)
 
 
 def test_at_bound_0_all_models_are_those_of_fedavg_of_the_retained_bit_for_bit() -> None:
@@ -154,29 +132,8 @@ def test_a_model_that_is_not_finite_is_returned_as_such(monkeypatch: pytest.Monk
     assert not torch.isfinite(following.theta).all()
 
 
-def test_forgotten_data_are_never_read() -> None:
-    task, read = make_task(), set[int]()
-    train = task.federation.data.train
-
-    def spied(client: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        read.add(client)
-        return train(client, rows)
-
-    task.federation.data.train = spied  # type: ignore[method-assign]
-    p = params_of(fairness)
-    fairness.step(task, p, fairness.start(task, p), 0)
-    assert read == {0, 2}
-
-
-def sent(task: Task) -> tuple[int, int]:
-    cost = task.federation.cost
-    each = 2 * 4 * task.federation.layout.size
-    return cost.bytes_up // each, cost.bytes_down // each
-
-
 def test_one_more_model_is_sent_for_the_reports_on_the_last() -> None:
-    task, p = make_task(), params_of(fairness)
-    state = fairness.start(task, p)
-    for round in range(3):
-        state = fairness.step(task, p, state, round)
-    assert sent(task) == (3, 4)
+    task = make_task()
+    states_of(fairness, task)
+    cost, each = task.federation.cost, 2 * 4 * task.federation.layout.size
+    assert (cost.bytes_up, cost.bytes_down) == (3 * each, 4 * each)

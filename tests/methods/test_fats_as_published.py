@@ -20,7 +20,7 @@ from fu.methods import fats_as_published as method
 from fu.training import fats
 from fu.training import fats_as_published as training
 from tests.factories import make_data, make_federation, make_partition, make_task
-from tests.federation.enumeration import Outcome, System, distance, gathered, law
+from tests.federation.enumeration import Fixed, Outcome, System, distance, gathered, law
 from tests.federation.enumeration import drawn as draw_of
 
 PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
@@ -146,28 +146,12 @@ def test_it_would_be_exact_if_what_lay_between_were_made_up() -> None:
     assert distance(gathered(whole), law(system.trained([0]))) == 0
 
 
-class Fixed:
-    """A source that draws the given clients, and of each its first samples."""
-
-    def __init__(self, clients: tuple[int, ...]) -> None:
-        self.clients = clients
-
-    def integers(self, high: int, *, size: int) -> list[int]:
-        """Return the given clients."""
-        assert size == len(self.clients)
-        return list(self.clients)
-
-    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
-        """Return the first samples."""
-        return list(range(size))
-
-
 @pytest.mark.parametrize(("clients", "same"), [((2, 2), True), ((0, 2), True), ((0, 2, 2), False)])
 def test_dropped_duplicates_change_the_model_from_three_draws_on(clients: tuple[int, ...], same: bool) -> None:
     """Clients 0 and 2 have 9 samples each. Algorithm 1 weights a client drawn twice of three times 2 / 3, not 1 / 2."""
     task = replace(task_of(), clients_per_round=len(clients))
     shape = Shape(len(clients), ROUNDS, 4, 3)
-    history = begin(dict(enumerate(PART.train)), shape, lambda *name: Fixed(clients))
+    history = begin(dict(enumerate(PART.train)), shape, lambda *name: Fixed(*clients))
     theta = task.first_model()
     one, other = (trained_on(task, history, theta, 0, distinct=distinct) for distinct in (False, True))
     assert torch.allclose(one, other, rtol=0, atol=1e-6) is same

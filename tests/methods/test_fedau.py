@@ -6,8 +6,8 @@ from torch import nn
 
 from fu.errors import UserError
 from fu.methods import fedau
-from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of
-from tests.systems import random
+from tests.factories import CLASSES, make_task, params_of
+from tests.systems import forgetting_two, random, states_of
 
 HEAD = CLASSES * 8 + CLASSES
 
@@ -19,17 +19,9 @@ def test_the_head_is_mixed_with_the_mean_auxiliary_head_and_nothing_else_changes
     rounds: int, alpha: float, everybody: bool
 ) -> None:
     heads = random(4 if everybody else 2, HEAD)
-    task = make_task(
-        make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3)))),
-        histories={"auxiliary_heads": {"heads": heads}},
-        rounds=rounds,
-    )
-    p = params_of(fedau, alpha=alpha)
-    state = fedau.start(task, p)
-    assert torch.equal(state.theta, task.original_model)
-    for round in range(rounds):
-        state = fedau.step(task, p, state, round)
-    found, original = state.theta, task.original_model
+    task = make_task(forgetting_two(), histories={"auxiliary_heads": {"heads": heads}}, rounds=rounds)
+    original, *_, found = (state.theta for state in states_of(fedau, task, alpha=alpha))
+    assert torch.equal(original, task.original_model)
     mean = (heads[1] + heads[3]) / 2 if everybody else (heads[0] + heads[1]) / 2
     torch.testing.assert_close(found[-HEAD:], (1 - alpha) * original[-HEAD:] + alpha * mean)
     assert torch.equal(found[:-HEAD], original[:-HEAD])

@@ -12,8 +12,8 @@ from torch import Tensor
 from fu.federation.local import Updates
 from fu.federation.task import State
 from fu.methods import fedosd
-from tests.factories import cosines, make_data, make_federation, make_partition, make_task, params_of
-from tests.systems import random
+from tests.factories import cosines, make_task, params_of
+from tests.systems import forgetting_two, random
 
 D = 40
 
@@ -59,31 +59,6 @@ def test_fedosd_direction_equals_equation_6_computed_with_a_pseudo_inverse(kind:
     np.testing.assert_allclose(fedosd.direction(retained, target).numpy(), expected, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("kind", ["independent", "duplicated", "nearly parallel by 1e-2", "zero among others"])
-def test_no_other_orthogonal_vector_is_closer_to_the_target(kind: str) -> None:
-    retained, target = ROWS[kind](), random(D, seed=7)
-    best = fedosd.direction(retained, target)
-    ours = cosines(best[None], target)
-    _, values, basis = torch.linalg.svd(retained.double())
-    rank = int((values > 1e-6 * values.max()).sum())
-    others = random(200, D - rank).double() @ basis[rank:]
-    others = torch.cat([others, best.double() + 0.01 * others])  # anywhere, and beside ours
-    assert (retained.double() @ others.T).abs().max() < 1e-5
-    assert ours > 0
-    assert (cosines(others, target) <= ours + 1e-9).all()
-
-
-def test_a_target_orthogonal_to_the_retained_updates_is_kept() -> None:
-    retained, target = torch.eye(D)[:3] * torch.tensor([[1.0], [5.0], [-2.0]]), random(D)
-    target[:3] = 0
-    torch.testing.assert_close(fedosd.direction(retained, target), target, rtol=1e-6, atol=0)
-
-
-def test_without_retained_conflict_directions_the_target_is_kept() -> None:
-    target = random(D)
-    torch.testing.assert_close(fedosd.direction(torch.zeros(3, D), target), target, rtol=1e-6, atol=0)
-
-
 @pytest.mark.parametrize(
     ("retained", "target"),
     [
@@ -92,20 +67,13 @@ def test_without_retained_conflict_directions_the_target_is_kept() -> None:
         (random(2, D), random(2, D)[1]),
         (random(2, D), -2 * random(2, D)[0]),
         (random(D, D), random(D, seed=7)),
+        (random(4, 50), random(4, seed=9) @ random(4, 50)),
         (random(3, D), torch.zeros(D)),
     ],
-    ids=["axes", "integers", "one of them", "opposite of one", "everything", "no target"],
+    ids=["axes", "integers", "one of them", "opposite of one", "everything", "a mixture", "no target"],
 )
 def test_there_is_no_direction_where_the_target_lies_in_the_span(retained: Tensor, target: Tensor) -> None:
     assert torch.equal(fedosd.direction(retained, target), torch.zeros_like(target))
-
-
-def test_fedosd_direction_stays_orthogonal_to_nearly_parallel_updates() -> None:
-    basis = torch.eye(3, 50)
-    rows = basis[0].repeat(10, 1)
-    rows[0] += 3e-6 * basis[1]
-    d = fedosd.direction(rows, basis[1] + 1e-3 * basis[2])
-    assert cosines(rows, d).abs().max() <= 1e-6
 
 
 def test_what_lies_outside_is_orthogonal_to_float64_rounding_also_where_little_of_the_target_does() -> None:
@@ -114,13 +82,6 @@ def test_what_lies_outside_is_orthogonal_to_float64_rounding_also_where_little_o
     rest = fedosd.outside(rows, target)
     assert 0 < rest.norm() < 1e-4 * target.norm()
     assert cosines(rows, rest).abs().max() < 1e-13
-
-
-def test_fedosd_direction_is_zero_where_float32_rounding_alone_is_left_of_the_target() -> None:
-    random = torch.Generator().manual_seed(0)
-    rows = torch.randn(4, 50, generator=random)
-    target = torch.randn(4, generator=random) @ rows
-    assert torch.equal(fedosd.direction(rows, target), torch.zeros(50))
 
 
 # ---- the published code --------------------------------------------------------------------------------------------
@@ -133,6 +94,7 @@ def test_the_published_direction_is_finite_with_the_targets_norm(kind: str) -> N
     assert torch.isfinite(found).all()
     assert found.norm().item() == pytest.approx(target.norm().item(), rel=1e-5)
     assert cosines(retained, found).abs().max() <= 1e-3
+    assert not fedosd.published_direction(retained, torch.zeros(D)).any()
 
 
 def test_the_published_code_does_not_drop_the_directions_below_its_tolerance() -> None:
@@ -144,20 +106,14 @@ def test_the_published_code_does_not_drop_the_directions_below_its_tolerance() -
     assert cosines(weak, fedosd.direction(weak, target)).abs() <= 1e-6
 
 
-def test_fedosd_published_direction_of_a_vanished_target_is_zero_and_no_divergence() -> None:
-    rows = torch.randn(3, 20, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(fedosd.published_direction(rows, torch.zeros(20)), torch.zeros(20))
-
-
 # ---- a round -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("direction", ["orthogonal", "as-published-code"])
 def test_a_round_of_fedosd_moves_along_its_direction(direction: str) -> None:
-    task = make_task(make_federation(make_data(make_partition((7, 12, 9, 8), (1, 3))), lr=0.05))
+    task, fresh = make_task(forgetting_two(lr=0.05)), forgetting_two(lr=0.05)
     theta, p = task.original_model, params_of(fedosd, direction=direction)
     found = fedosd.step(task, p, State(theta), 2).theta - theta
-    fresh = make_federation(task.federation.data, lr=0.05)
     retained = fresh.local_updates(theta, [0, 2], 2).delta
     one, two = fresh.local_updates(theta, [1, 3], 2, "unlearning_cross_entropy").delta
     assert torch.equal(fedosd.start(task, p).theta, theta)

@@ -1,6 +1,7 @@
 """FR2: quasi-Newton steps written out, those of Adam, and with the preconditioner off FedAvg's retraining."""
 
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -9,31 +10,24 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fu.data.clients import ClientData
 from fu.federation.local import Federation, aggregate, generator
-from fu.federation.plugged import training_of
 from fu.federation.task import State, Task
 from fu.methods import fr2, retrain
-from fu.plugins import Choice
-from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import make_data, make_federation, make_partition, params_of
+from tests.systems import states_of, trained_by
 
 ADAM: dict[str, Any] = {"curvature": "batch", "block": 1, "power": 0.5, "damping": 1e-8}
 
 
 def task_on(strategy: str = "sequential", number: int | None = None, weights: str = "samples", **about: Any) -> Task:
     """Return a task of four clients, of whom one is forgotten, that was trained by FedAvg."""
-    data = make_data(make_partition((7, 12, 9, 8)))
-    choice = Choice(name="fedavg", params={"client_weights": weights})
-    task = make_task(make_federation(data, strategy=strategy, **about))
-    return replace(task, training=training_of(choice), clients_per_round=number)
+    federation = make_federation(make_data(make_partition((7, 12, 9, 8))), strategy=strategy, **about)
+    return replace(trained_by(federation=federation, client_weights=weights), clients_per_round=number)
 
 
-def run(module: Any, task: Task, **params: Any) -> Tensor:
-    p = params_of(module, **params)
-    state = module.start(task, p)
-    for round in range(3):
-        state = module.step(task, p, state, round)
-    return state.theta
+def run(module: ModuleType, task: Task, **params: Any) -> Tensor:
+    theta: Tensor = states_of(module, task, **params)[-1].theta
+    return theta
 
 
 @pytest.mark.parametrize("about", [{}, {"momentum": 0.9, "weight_decay": 0.01}], ids=["plain", "momentum"])
@@ -235,13 +229,3 @@ def test_hutchinsons_signs_are_drawn_by_the_names_of_client_and_round(monkeypatc
     about = task.federation.seed, task.federation.stream, "hutchinson"
     assert names == [(*about, client, 4) for client in task.participants(4)]
     assert len(names) == 2
-
-
-@pytest.mark.parametrize("curvature", ["fisher", "batch", "hutchinson", "none"])
-def test_no_data_of_a_forgotten_client_is_read(curvature: str) -> None:
-    part = make_partition()
-    clean = make_data(part)
-    x = clean.x.clone()
-    x[part.train[1]] = torch.nan
-    data = ClientData(x, clean.y, part, CLASSES, "all", clean.mark)
-    assert torch.isfinite(run(fr2, make_task(make_federation(data)), curvature=curvature)).all()

@@ -12,7 +12,7 @@ from fu.federation.local import Updates
 from fu.federation.task import Task
 from fu.methods import mode
 from tests.factories import builder, make_federation, make_partition, make_task, params_of
-from tests.systems import dropout_task, random, weighted_mean
+from tests.systems import dropout_task, weighted_mean
 
 
 def classes_of(model: Tensor, x: Tensor) -> Tensor:
@@ -44,49 +44,37 @@ def guided(task: Task, theta: Tensor, second: Tensor, round: int, retained: list
     return theta + weighted_mean(plain.local_updates(theta, everyone, round).delta, [sizes[k] for k in everyone])
 
 
-@pytest.mark.parametrize("momentum", [1.0, 0.95, 0.0])
-def test_a_round_of_mode_trains_the_second_model_degrades_and_guides(momentum: float) -> None:
-    task, p = make_task(rounds=3), params_of(mode, lambda_=momentum, lambda_rounds=3, schedule="both")
+@pytest.mark.parametrize(
+    ("schedule", "share", "degrading", "trained"),
+    [
+        ("split", 0.8, 4, [3, 3, 3, 3, 3]),
+        ("alternating", 0.8, 4, [2, 3, 2, 3, 3]),
+        ("both", 0.8, 4, [5, 5, 5, 5, 3]),
+        ("both", 0.5, 3, [5, 5, 5, 3, 3]),
+        ("both", 0.0, 0, [3, 3, 3, 3, 3]),
+    ],
+)
+def test_who_trains_which_model_in_which_round(schedule: str, share: float, degrading: int, trained: list[int]) -> None:
+    """The toy's three clients: 0 and 2 train the second model, 1 the first, on the second model's classes."""
+    task, found = make_task(rounds=5), list[int]()
+    p = params_of(mode, lambda_=0.75, lambda_rounds=None, schedule=schedule, degradation_share=share)
     state = mode.start(task, p)
     assert torch.equal(state.theta, task.original_model)
-    for round in range(2):
-        theta, second = state.theta, state.second
-        state = mode.step(task, p, state, round)
-        trained = make_federation().local_updates(second, [0, 2], round).delta
-        torch.testing.assert_close(state.second, second + weighted_mean(trained, [7, 9]), rtol=0, atol=1e-6)
-        assert not torch.equal(state.second, second)
-        degraded = {1.0: theta, 0.95: 0.95 * theta + 0.05 * state.second, 0.0: state.second}[momentum]
-        expected = guided(task, degraded, state.second, round)
-        torch.testing.assert_close(state.theta, expected, rtol=0, atol=1e-5)
-
-
-def test_degradation_with_lambda_one_changes_nothing_and_with_zero_everything() -> None:
-    theta, second = random(2, 50)
-    assert torch.equal(mode.degrade(theta, second, 1.0), theta)
-    torch.testing.assert_close(mode.degrade(theta, second, 0.0), second)
-    torch.testing.assert_close(mode.degrade(theta, second, 0.95), 0.95 * theta + 0.05 * second)
-
-
-@pytest.mark.parametrize("schedule", ["split", "alternating"])
-def test_a_round_of_mode_trains_about_ten_clients_of_ten(schedule: str) -> None:
-    """The toy's three clients: 0 and 2 train the second model, 1 the first, on the second model's classes."""
-    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, lambda_rounds=None, schedule=schedule)
-    state = mode.start(task, p)
-    trained = []
     for round in range(5):
-        theta, second, before = state.theta, state.second, task.federation.cost.client_rounds
+        before, done = state, task.federation.cost.client_rounds
         state = mode.step(task, p, state, round)
-        trained.append(task.federation.cost.client_rounds - before)
-        if round == 4 or (schedule == "alternating" and round % 2):  # guidance alone
-            torch.testing.assert_close(state.theta, guided(task, theta, second, round), rtol=0, atol=1e-6)
-            assert torch.equal(state.second, second)
-            continue
-        moved = weighted_mean(make_federation().local_updates(second, [0, 2], round).delta, [7, 9])
-        torch.testing.assert_close(state.second, second + moved, rtol=0, atol=1e-6)
-        degraded = (theta + state.second) / 2
-        expected = guided(task, degraded, state.second, round, []) if schedule == "split" else degraded
-        torch.testing.assert_close(state.theta, expected, rtol=0, atol=1e-5)
-    assert trained == {"split": [3, 3, 3, 3, 3], "alternating": [2, 3, 2, 3, 3]}[schedule]
+        found.append(task.federation.cost.client_rounds - done)
+        theta, second = before.theta, before.second
+        degrades = round < degrading and not (schedule == "alternating" and round % 2)
+        if degrades:
+            delta = make_federation().local_updates(second, [0, 2], round).delta
+            second = second + weighted_mean(delta, [7, 9])
+            theta = 0.75 * theta + 0.25 * second
+        torch.testing.assert_close(state.second, second, rtol=0, atol=1e-6)
+        if not (degrades and schedule == "alternating"):
+            theta = guided(task, theta, state.second, round, [] if degrades and schedule == "split" else None)
+        torch.testing.assert_close(state.theta, theta, rtol=0, atol=1e-5)
+    assert found == trained
 
 
 @pytest.mark.parametrize(
@@ -105,20 +93,6 @@ def test_lambda_leaves_as_much_of_the_original_in_fewer_rounds(
 ) -> None:
     p = params_of(mode, lambda_=0.9, lambda_rounds=meant, schedule=schedule)
     assert mode.momentum(p, 5) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("share", "degrading"), [(0.8, 4), (0.5, 3), (0.0, 0), (1.0, 5)])
-def test_the_last_rounds_of_mode_are_guidance_alone(share: float, degrading: int) -> None:
-    task, p = make_task(rounds=5), params_of(mode, lambda_=0.5, degradation_share=share, schedule="both")
-    state = mode.start(task, p)
-    for round in range(5):
-        theta, second = state.theta, state.second
-        before = task.federation.cost.client_rounds
-        state = mode.step(task, p, state, round)
-        assert torch.equal(state.second, second) is (round >= degrading)
-        assert task.federation.cost.client_rounds - before == (5 if round < degrading else 3)
-        if round >= degrading:
-            torch.testing.assert_close(state.theta, guided(task, theta, second, round), rtol=0, atol=1e-6)
 
 
 def test_mode_begins_with_a_second_model_that_is_neither_of_training_nor_of_retraining() -> None:

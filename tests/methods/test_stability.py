@@ -10,17 +10,13 @@ from torch import Tensor
 from fu.federation.local import aggregate
 from fu.methods import stability
 from tests.factories import make_data, make_federation, make_partition, make_task, params_of
-from tests.systems import random
+from tests.systems import random, states_of
 
 
 def unlearned(rounds: int = 1, **params: Any) -> Tensor:
     """Return theta after some rounds from the original model."""
-    task = make_task()
-    p = params_of(stability, **params)
-    state = stability.start(task, p)
-    for round in range(rounds):
-        state = stability.step(task, p, state, round)
-    return state.theta
+    theta: Tensor = states_of(stability, make_task(), rounds, **params)[-1].theta
+    return theta
 
 
 def fedavg_of_the_retained(rounds: int = 1) -> Tensor:

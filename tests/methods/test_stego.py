@@ -14,6 +14,7 @@ from fu.federation.task import Task
 from fu.methods import retrain, stego
 from fu.plugins import Choice
 from tests.factories import CLASSES, builder, make_data, make_partition, params_of
+from tests.systems import states_of
 
 
 def task_on(build: Callable[[], nn.Module]) -> Task:
@@ -28,12 +29,10 @@ def task_on(build: Callable[[], nn.Module]) -> Task:
 
 def made(task: Task) -> tuple[Tensor, Tensor]:
     """Return the model [d] after the last round, and the retrained one in which the picture is written [d]."""
-    p, again = params_of(stego), params_of(retrain, repeat=stego.DRAWS)
-    state, alone = stego.start(task, p), retrain.start(task, again)
-    for round in range(task.rounds):
-        assert torch.equal(state.theta, alone.theta)
-        state, alone = stego.step(task, p, state, round), retrain.step(task, again, alone, round)
-    return state.theta, alone.theta
+    *found, last = (state.theta for state in states_of(stego, task))
+    *alone, end = (state.theta for state in states_of(retrain, task, repeat=stego.DRAWS))
+    assert all(map(torch.equal, found, alone))
+    return last, end
 
 
 def test_the_picture_can_be_read_back_from_the_unit_with_the_least_outgoing_weights() -> None:

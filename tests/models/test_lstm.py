@@ -3,10 +3,8 @@
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from fu.federation.network import Network
 from fu.models import lstm
 from fu.models.lstm import Params
 
@@ -39,17 +37,3 @@ def test_the_lstm_is_always_in_the_mode_in_which_cudnn_has_its_gradient() -> Non
     net = build().eval()
     assert net.lstm.training  # type: ignore[union-attr]
     assert not net.training
-
-
-def test_the_lstm_learns_to_repeat_the_character_before() -> None:
-    net = build(hidden=16)
-    network = Network(net, torch.device("cpu"))
-    network.weights.copy_(network.layout.flatten(dict(build(hidden=16).named_parameters())))
-    x = torch.randint(4, (64, 10), generator=torch.Generator().manual_seed(1))
-    losses = []
-    for _ in range(150):
-        loss = F.cross_entropy(network.model(x), x[:, -1])
-        losses.append(float(loss.detach()))
-        network.descend(loss, 2.0)
-    assert losses[0] > 4
-    assert losses[-1] < 0.1

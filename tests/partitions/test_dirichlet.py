@@ -48,18 +48,6 @@ def test_the_first_client_s_proportions_have_the_moments_of_their_law() -> None:
     assert found.var() == pytest.approx(law + (0.09 - law) / 300, rel=0.15)
 
 
-def test_whoever_comes_when_a_class_is_used_up_gets_the_others_in_their_proportions() -> None:
-    """Two clients share two classes of three and nine samples; the class used up leaves only the other one."""
-    labels = np.array([0] * 3 + [1] * 9)
-    for seed in range(50):
-        pools = dirichlet.deal(labels, 2, 2, dirichlet.Params(beta=0.05), np.random.default_rng(seed))
-        assert sorted(np.concatenate(pools).tolist()) == list(range(12))
-
-
-def test_what_is_left_over_nobody_holds() -> None:
-    assert len(np.concatenate(dealt(0.5, 7))) == 7 * (6000 // 7) < 6000
-
-
 def test_a_draw_is_that_of_its_generator_and_mixes_the_order_of_the_data_set() -> None:
     one, again, other = dealt(0.5, seed=0), dealt(0.5, seed=0), dealt(0.5, seed=1)
     assert all(map(np.array_equal, one, again))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from fu.partitions import listed
 from fu.partitions.listed import FIGURE_6, Params
@@ -58,9 +57,3 @@ def test_without_clients_3_4_and_8_no_model_knows_the_classes_8_and_9() -> None:
 def test_lists_that_do_not_fit_are_refused(classes: list[list[int]], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         listed.check(3, 3, Params(classes=classes))
-
-
-@pytest.mark.parametrize("classes", [[], [[]], [[-1]]])
-def test_lists_of_nothing_are_refused(classes: list[list[int]]) -> None:
-    with pytest.raises(ValidationError):
-        Params(classes=classes)

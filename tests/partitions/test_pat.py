@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from fu.data.partition import Indices
 from fu.partitions import pat
@@ -51,30 +50,16 @@ def test_clients_in_tens_are_all_served_and_hold_no_more_classes_than_stated(
         assert held == [classes_per_client] * clients
 
 
-@pytest.mark.parametrize(
-    ("clients", "classes_per_client", "words"),
-    [
-        (3, 2, "3 clients with 2 of 10 classes each leave client 0 without data"),
-        (3, 5, "3 clients with 5 of 10 classes each leave client 2 without data"),
-        (12, 1, "12 clients with 1 of 10 classes each leave client 10 without data"),
-    ],
-)
-def test_an_assignment_that_leaves_a_client_empty_is_refused(clients: int, classes_per_client: int, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        pat.holders(clients, 10, classes_per_client)
-
-
 def test_a_share_is_checked_as_the_classes_that_it_means() -> None:
     pat.check(100, 100, pat.Params(class_share=0.07))  # 7.000000000000001
     pat.check(10, 10, pat.Params(class_share=0.2))
-    with pytest.raises(ValueError, match="3 clients with 2 of 10 classes each leave client 0 without data"):
-        pat.check(3, 10, pat.Params(class_share=0.2))
+    for clients, share, words in (
+        (3, 0.2, "3 clients with 2 of 10 classes each leave client 0 without data"),
+        (3, 0.5, "3 clients with 5 of 10 classes each leave client 2 without data"),
+        (12, 0.1, "12 clients with 1 of 10 classes each leave client 10 without data"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            pat.check(clients, 10, pat.Params(class_share=share))
     for share in (0.25, 0.05):
         with pytest.raises(ValueError, match=f"class_share: {share} of 10 classes is not a whole number of classes"):
             pat.check(10, 10, pat.Params(class_share=share))
-
-
-@pytest.mark.parametrize(("share", "words"), [(0, "greater than 0"), (1.1, "less than or equal to 1")])
-def test_a_client_holds_more_than_no_class_and_no_more_than_all(share: float, words: str) -> None:
-    with pytest.raises(ValidationError, match=words):
-        pat.Params(class_share=share)

@@ -12,7 +12,6 @@ from torch import Tensor
 from fu.data.clients import ClientData
 from fu.errors import UserError
 from fu.federation.plugged import training_of
-from fu.federation.task import Task
 from fu.pipeline.provenance import catalogue
 from fu.plugins import Choice
 from fu.training import fedavg
@@ -29,29 +28,21 @@ CHOICES = [
 ROUNDS = 60
 
 
-def task_of() -> Task:
-    return replace(make_task(make_federation(make_data(PART), "logistic"), "logistic", trained=False), rounds=ROUNDS)
-
-
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_clients_train_in_the_declared_share_of_rounds(choice: Choice) -> None:
-    task, training = task_of(), training_of(choice)
-    state = training.start(task)
-    for round in range(ROUNDS):
-        state = training.step(task, state, round)
-    declared = catalogue.declared("training", choice.name).get("ESTIMATE", {}).get("share", 1)
-    share = choice.params[declared] if isinstance(declared, str) else declared
-    assert task.federation.cost.client_rounds / (2 * ROUNDS) == pytest.approx(share, abs=0.15 * (0 < share < 1))
-
-
-@pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_a_training_reads_the_servers_data_where_it_says_so(choice: Choice) -> None:
-    task, training = task_of(), training_of(choice)
+def test_clients_train_in_the_declared_share_of_rounds_and_the_servers_data_are_read_where_declared(
+    choice: Choice,
+) -> None:
+    task = make_task(make_federation(make_data(PART), "logistic"), "logistic", trained=False)
+    training = training_of(choice)
     task.federation.data.x[torch.from_numpy(PART.server)] = torch.nan
     state = training.start(task)
     for round in range(ROUNDS):
         state = training.step(task, state, round)
-    assert bool(state.theta.isnan().any()) == catalogue.declared("training", choice.name).get("SERVER", False)
+    declared = catalogue.declared("training", choice.name)
+    share = declared.get("ESTIMATE", {}).get("share", 1)
+    share = choice.params[share] if isinstance(share, str) else share
+    assert task.federation.cost.client_rounds / (2 * ROUNDS) == pytest.approx(share, abs=0.15 * (0 < share < 1))
+    assert bool(state.theta.isnan().any()) == declared.get("SERVER", False)
 
 
 EPOCH, STEPS = {"local_epochs": 1}, {"local_epochs": None, "local_steps": 2}
@@ -86,10 +77,6 @@ def test_the_rows_that_a_training_says_it_trains_on_are_those_that_pass_through_
     assert training.trained_on(replace(task, memory={})).tolist() == sorted(seen)
     everything = {row for client in task.clients for row in data.rows[client].tolist()}
     assert (seen == everything) == (number is None)
-
-
-def test_a_training_need_not_say_what_it_trains_on() -> None:
-    assert training_of(Choice(name="server_sgd")).trained_on is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """FATS: what it draws, how it averages, what it keeps; and unlearning that is exact, bit for bit."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from fu.federation.task import Task
 from fu.methods import fats as unlearning
 from fu.training import fats
 from tests.factories import CLASSES, make_data, make_federation, make_partition, make_task
+from tests.federation.enumeration import Fixed
 from tests.systems import dropout_task
 
 PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
@@ -166,20 +167,6 @@ def test_the_full_rerun_needs_the_first_model_alone(tmp_path: Path, what: str) -
     assert (task.federation.cost.time_steps, task.federation.cost.replayed) == (24, 0)
 
 
-def test_the_model_after_the_first_use_is_the_wrong_one_to_begin_at(tmp_path: Path) -> None:
-    """Algorithm 1, line 5, loads theta^(t0), which the target has moved already."""
-    request = requests()["a client"]
-    original, kept = trained(tmp_path)
-    history = fats.history(task_of()).without(request.clients.tolist())
-    assert history.restart is not None
-    first = history.restart.time // 4
-    wrong = kept.read(first + 1)
-    task = task_of(request, original=original, kept=kept)
-    for round in range(first, 6):
-        wrong = trained_on(task, history, wrong, round)
-    assert not torch.equal(wrong, from_the_start(request)[0])
-
-
 def test_who_never_took_part_leaves_every_bit_as_it_is_and_costs_nothing(tmp_path: Path) -> None:
     original, kept = trained(tmp_path)
     idle = next(client for client in range(8) if client not in clients_by_time())
@@ -208,60 +195,29 @@ def test_steps_computed_again_and_steps_that_only_rebuild_are_counted_apart(
     assert cost.bytes_up == cost.bytes_down == cost.client_rounds * task.federation.layout.size * 4
 
 
-class Fixed:
-    """A source that draws the same client twice, then others."""
-
-    def __init__(self, clients: Sequence[int]) -> None:
-        self.clients = clients
-
-    def integers(self, high: int, *, size: int) -> list[int]:
-        """Return the given clients."""
-        assert (high, size) == (8, len(self.clients))
-        return list(self.clients)
-
-    def choice(self, a: int, size: int, *, replace: bool, shuffle: bool) -> list[int]:
-        """Return the first samples."""
-        return list(range(size))
-
-
-def test_a_client_drawn_twice_trains_once_and_counts_twice() -> None:
-    task = replace(task_of(), clients_per_round=3)
-    rows = dict(enumerate(PART.train))
-    history = begin(rows, Shape(3, 6, 4, 3), lambda *name: Fixed([5, 2, 5]))
-    theta = task.first_model()
-    moved = trained_on(task, history, theta, 0) - theta
-    places = {client: task.federation.data.places(client, PART.train[client][:3]) for client in (2, 5)}
-    alone = {
-        client: task.federation.local_updates(theta, [client], 0, rows=lambda k, step: places[k]).delta[0]
-        for client in (2, 5)
-    }
-    torch.testing.assert_close(moved, (alone[2] + 2 * alone[5]) / 3)
-    assert task.federation.cost.client_rounds == 4  # two in the round, two alone
-    assert task.federation.cost.steps == 16
-
-
-def test_as_published_a_client_drawn_twice_counts_once_by_its_batches() -> None:
+@pytest.mark.parametrize(("distinct", "weights"), [(False, (1, 2)), (True, (3, 4))], ids=["FATS", "as published"])
+def test_a_client_drawn_twice_trains_once_and_counts_twice_or_as_published_once_by_its_batches(
+    distinct: bool, weights: tuple[int, int]
+) -> None:
     """Clients 2 and 5 have 9 and 11 samples: 3 and 4 batches of 3."""
     task = replace(task_of(), clients_per_round=3)
-    history = begin(dict(enumerate(PART.train)), Shape(3, 6, 4, 3), lambda *name: Fixed([5, 2, 5]))
+    history = begin(dict(enumerate(PART.train)), Shape(3, 6, 4, 3), lambda *name: Fixed(5, 2, 5))
     theta = task.first_model()
-    moved = trained_on(task, history, theta, 0, distinct=True) - theta
+    moved = trained_on(task, history, theta, 0, distinct=distinct) - theta
+    assert (task.federation.cost.client_rounds, task.federation.cost.steps) == (2, 8)
     places = {client: task.federation.data.places(client, PART.train[client][:3]) for client in (2, 5)}
     alone = {
         client: task.federation.local_updates(theta, [client], 0, rows=lambda k, step: places[k]).delta[0]
         for client in (2, 5)
     }
-    torch.testing.assert_close(moved, (3 * alone[2] + 4 * alone[5]) / 7)
+    torch.testing.assert_close(moved, (weights[0] * alone[2] + weights[1] * alone[5]) / sum(weights))
 
 
-def test_what_is_needed_is_said_in_one_sentence() -> None:
+def test_what_is_needed_is_said_in_one_sentence_and_dropout_is_refused() -> None:
+    """Its draws are none of the history's: steps that are replayed would not be those that were."""
     for lacking in ({"clients_per_round": None}, {"with_replacement": False}):
         with pytest.raises(UserError, match=r"clients_per_round clients, with_replacement: true, for local_steps"):
             fats.history(replace(task_of(), **lacking))  # type: ignore[arg-type]
-
-
-def test_a_model_with_dropout_is_refused() -> None:
-    """Its draws are none of the history's: steps that are replayed would not be those that were."""
     task = replace(dropout_task(), **DRAWN)
     task.federation.training = task.federation.training.model_copy(update={"local_epochs": None, "local_steps": 4})
     with pytest.raises(UserError, match=r"do not include dropout; use a model without dropout\."):

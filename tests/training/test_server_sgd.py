@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fu.federation.task import State, Task
 from fu.training import server_sgd
 from tests.factories import SMALL, builder, make_data, make_federation, make_partition, make_task, params_of
+from tests.federation.runs import by_torch
 from tests.systems import dropout_task
 
 PART = make_partition(server=13)
@@ -39,15 +40,10 @@ def test_a_round_is_one_plain_step_at_the_servers_rate(model: str, server_lr: fl
     (rows,) = seen(task_of(model=model), 1)
     index = torch.from_numpy(PART.server)[rows]
     x, y = task.federation.data.x[index].permute(0, 3, 1, 2), task.federation.data.y[index]
-    net = builder(model, SMALL)()
-    net.load_state_dict(task.federation.layout.named(theta))
-    optimiser = torch.optim.SGD(net.parameters(), lr=server_lr)
-    nn.functional.cross_entropy(net(x), y).backward()
-    optimiser.step()
     found = server_sgd.step(task, params_of(server_sgd, server_lr=server_lr), State(theta), 0).theta
-    expected = task.federation.layout.flatten(dict(net.named_parameters()))
-    assert (expected - theta).norm() > 1e-2
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    expected, _ = by_torch(builder(model, SMALL), task.federation, theta, [(x, y)], server_lr)
+    assert expected.norm() > 1e-2
+    torch.testing.assert_close(found, theta + expected, rtol=1e-5, atol=1e-6)
     assert torch.equal(theta, before)
 
 
