@@ -41,24 +41,5 @@ def test_the_statistic_is_that_of_the_line() -> None:
     assert weights.audit(of) == {f"weights_{name}": expected[f"line_{name}"] for name in ("position", "p")}
 
 
-def test_without_fresh_heads_there_is_no_number_and_too_few_models_are_refused() -> None:
-    world = World(0)
-    assert weights.audit(world.models(4, 1)) == {}
-    with pytest.raises(ValueError, match="at least 4 unlearned models, got 3"):
-        weights.audit(world.models(3, 1))
-
-
-def test_level() -> None:
-    found = [
-        weights.audit(
-            models_of(
-                *(
-                    {probe: np.random.default_rng([seed, kind]).normal(size=(8, 6)) for probe in PROBES}
-                    for kind in (0, 1, 2)
-                ),
-                probes=PROBES,
-            )
-        )["weights_p"]
-        for seed in range(100)
-    ]
-    assert np.mean(np.array(found) < 0.05) <= 0.12
+def test_without_fresh_heads_there_is_no_number() -> None:
+    assert weights.audit(World(0).models(4, 1)) == {}

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from fu import plugins
 from fu.data.clients import ClientData
-from fu.evaluation import measure
 from fu.evaluation.context import Context
 from tests.evaluation.scene import CLASSES, TEST, TRAIN, VALIDATION, Counts, make_scene, swap_rows
 
@@ -23,6 +22,8 @@ R_ACC = {
     "r_acc_best": 1.0,
 }
 HELD_OUT = 1 / 14  # of the retained clients' 14 test samples; of all 23 it would be 10
+# With the trigger client 1 gets classes 3, 0, 1, 0 and client 3 gets 2, 3, 2, 3, 0, 1, 2, 3.
+PREDICTED = {"predicted_0": 3 / 12, "predicted_1": 2 / 12, "predicted_2": 3 / 12, "predicted_3": 4 / 12}
 ASR = 5 / 12  # of the forgotten clients' 12 training samples; the mean over the two clients would be 1/2
 TRACE = [
     {"round": "4", "conflicts": "", "client_rounds": "0", "steps": "0", "samples": "0"},
@@ -47,7 +48,9 @@ def evaluated(name: str, context: Context) -> dict[str, float]:
         ("utility", {**R_ACC, "r_acc_validation": 3 / 4}),
         ("distance", {"distance": 5.0}),
         ("forgotten", {"forgotten_accuracy": (3 / 3 + 0 / 6) / 2}),  # of all their samples together it would be 1/3
-        ("conflicts", {"conflicts": 5 / 3}),
+        ("forget_set", {"forget_set_accuracy": 9 / 12}),  # the mean over the two clients would be 5/8
+        ("predicted_classes", {"one_class": 4 / 12}),
+        ("conflicts", {"conflicts": 5 / 3}),  # of the rounds that counted any
         (
             "cost",
             {"client_rounds": 7.0, "steps": 15.0, "samples": 26.0, "time_steps": 6.0, "replayed": 15.0}
@@ -60,9 +63,16 @@ def test_an_evaluator_returns_what_is_worked_out_by_hand(name: str, expected: di
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("backdoor", {"asr": ASR}), ("utility", R_ACC), ("distance", {"distance": 5.0})]
+    ("name", "expected"),
+    [
+        ("backdoor", {"asr": ASR}),
+        ("utility", R_ACC),
+        ("distance", {"distance": 5.0}),
+        ("forget_set", {"forget_set_accuracy": 9 / 12}),
+        ("predicted_classes", PREDICTED),
+    ],
 )
-def test_what_is_traced_is_what_the_evaluator_returns_of_test_data(name: str, expected: dict[str, float]) -> None:
+def test_what_is_traced_is_worked_out_by_hand_too(name: str, expected: dict[str, float]) -> None:
     assert plugins.load("evaluation", name).trace(make_scene()) == pytest.approx(expected, rel=1e-12)
 
 
@@ -82,6 +92,9 @@ def without(counts: Counts, *clients: int) -> Counts:
         ("utility", {"validation": without(VALIDATION, 4)}, {*R_ACC}),
         ("utility", {"test": [(0, 0, 0)] * 5}, {}),
         ("distance", {"original": None}, {}),
+        ("predicted_classes", {"attacked": False}, {}),
+        ("forget_set", {"forgotten": (), "attacked": False}, {}),
+        ("clients", {"test": without(TEST, 3)}, {}),
         ("conflicts", {"trace": TRACE[:1]}, set()),
         ("conflicts", {"trace": [{"round": "1", "accuracy": "0.5"}]}, set()),
     ],
@@ -146,11 +159,6 @@ def test_images_whose_label_the_attack_leaves_as_it_is_are_left_out() -> None:
     assert y.tolist() == [0] * int(others.sum())
 
 
-def test_a_model_on_the_original_is_no_distance_from_it() -> None:
-    context = make_scene()
-    assert measure.distance(Context(context.network, context.data, context.theta, context.theta)) == 0.0
-
-
 def test_every_client_has_its_own_numbers_forgotten_or_not() -> None:
     """One of four outputs is 1, the others 0: the loss is log(e + 3), less 1 where that is the label's."""
     found = plugins.load("evaluation", "clients").evaluate(make_scene())
@@ -181,7 +189,3 @@ def test_forgotten_clients_without_test_samples_have_no_accuracy_and_neither_hav
     assert evaluated("forgotten", make_scene(test=without(TEST, 2))) == {"forgotten_accuracy": 0.5}
     assert evaluated("forgotten", make_scene(forgotten=(), attacked=False)) == {}
     assert evaluated("forgotten", make_scene(forgotten=(1, 2), attacked=False)) == {"forgotten_accuracy": 0.75}
-
-
-def test_clients_without_test_samples_have_no_numbers() -> None:
-    assert plugins.load("evaluation", "clients").evaluate(make_scene(test=without(TEST, 3))) == {}
