@@ -98,11 +98,6 @@ def margins(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:
     return own - top - np.log(np.exp(others, out=others).sum(-1))
 
 
-def losses(values: Floats) -> Floats:
-    """Return the cross-entropy, in nats, that a margin stands for."""
-    return np.logaddexp(0, -values)
-
-
 def fitted(values: Floats) -> Fit:
     """Return mean and variance over models of margins [N, n], for each sample; N is 2 at least."""
     mean = values.mean(0)

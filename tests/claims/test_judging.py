@@ -238,13 +238,6 @@ def test_at_a_margin_rounding_decides_nothing(difference: float) -> None:
     assert one.verdict == "does not hold"
 
 
-@pytest.mark.parametrize("region", [ABOVE, BELOW, (-0.5, inf)])
-def test_a_sign_turns_the_verdict(region: tuple[float, float]) -> None:
-    values = seeds(3)
-    turned = [-value for value in values]
-    assert {verdict(values, region), verdict(turned, region)} == {"holds", "does not hold"}
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize("units", [1, 3])
 def test_of_draws_without_an_effect_at_most_one_in_twenty_holds(units: int) -> None:
