@@ -12,7 +12,7 @@ from torch import Tensor
 from fu import plugins
 from fu.data.clients import ClientData
 from fu.evaluation.context import Context
-from tests.evaluation.scene import CLASSES, TEST, TRAIN, VALIDATION, Counts, make_scene, swap_rows
+from tests.evaluation.scene import CLASSES, TEST, VALIDATION, Counts, make_scene, swap_rows
 
 # Retained are 0, 2 and 4. Test: 1/4, 1/2, 8/8; pooled 10/14, with the forgotten 2.75/5. Validation: 3/4, 1/2, 5/5.
 R_ACC = {
@@ -101,38 +101,6 @@ def without(counts: Counts, *clients: int) -> Counts:
 )
 def test_what_cannot_be_measured_is_left_out(name: str, changes: dict[str, Any], expected: set[str]) -> None:
     assert set(evaluated(name, make_scene(**changes))) == set(expected)
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "expected"),
-    [
-        ("utility", {"test": [*TEST[:1], (3, 0, 0), TEST[2], (6, 6, 0), TEST[4]]}, R_ACC),
-        ("utility", {"train": [(5, 5, 5)] * 5}, {**R_ACC, "r_acc_validation": 3 / 4}),
-        ("utility", {"validation": [(1, 0, 0)] * 5}, {**R_ACC, "r_acc_validation": 0.0}),
-        ("backdoor", {"test": [(3, 0, 0)] * 5}, {"asr": ASR, "asr_held_out": 0.0}),
-        ("backdoor", {"test": [TEST[0], (3, 0, 0), TEST[2], (6, 6, 0), TEST[4]]}, {"asr_held_out": HELD_OUT}),
-        ("backdoor", {"train": [(5, 5, 5)] * 5, "validation": [(1, 0, 0)] * 5}, {"asr_held_out": HELD_OUT}),
-        ("backdoor", {"train": [(5, 5, 5), TRAIN[1], (3, 0, 0), TRAIN[3], (2, 2, 2)]}, {"asr": ASR}),
-        ("backdoor", {"train": [(5, 5, 5), (4, 4, 3), (3, 0, 0), (8, 0, 2), (2, 2, 2)]}, {"asr": ASR}),
-        ("distance", {"train": [(5, 0, 5)] * 5, "test": [(3, 0, 0)] * 5}, {"distance": 5.0}),
-    ],
-    ids=[
-        "the forgotten do not count in R-Acc",
-        "training samples do not count in R-Acc",
-        "validation samples do not count in R-Acc on test data",
-        "test samples do not count in ASR",
-        "the forgotten do not count in ASR on held-out images",
-        "test samples alone count in ASR on held-out images",
-        "the retained do not count in ASR",
-        "untriggered images do not count in ASR",
-        "no sample counts in the distance",
-    ],
-)
-def test_a_metric_depends_on_its_own_samples_alone(
-    name: str, changes: dict[str, Any], expected: dict[str, float]
-) -> None:
-    found = evaluated(name, make_scene(**changes))
-    assert {metric: found[metric] for metric in expected} == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_test_set_of_nobody_is_what_held_out_images_are_of() -> None:
