@@ -13,7 +13,7 @@ Limitation: samples that only unlearning exposes are missed, since the original 
 import numpy as np
 from numpy.typing import NDArray
 
-from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, halves, margins, tenth
+from fu.audits.models import FORGOTTEN, Floats, Models, check_repeats, fitted, halves, tenth
 from fu.audits.ulira import attacked, folds
 
 LABEL = "Most exposed"
@@ -68,14 +68,16 @@ METRICS = {
 def audit(models: Models) -> dict[str, float]:
     """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
     check_repeats(models, LEAST)
-    chosen = [ranked(*half)[: tenth(half[0].shape[1])] for half in zip(*map(halves, _margins(models)), strict=True)]
+    _, retrained, original = map(halves, models.margins(FORGOTTEN))
+    chosen = [ranked(*half)[: tenth(half[0].shape[1])] for half in zip(original, retrained, strict=True)]
     judged = [(one[:, best], other[:, best]) for best, (one, other) in zip(chosen, folds(models), strict=True)]
     return {name: value for name, value in attacked("exposed", judged).items() if name in METRICS}
 
 
 def indices(models: Models) -> NDArray[np.int64]:
     """Return the forgotten samples in the order in which all original models expose them, the most exposed first."""
-    return ranked(*_margins(models))
+    _, retrained, original = models.margins(FORGOTTEN)
+    return ranked(original, retrained)
 
 
 def ranked(original: Floats, retrained: Floats) -> NDArray[np.int64]:
@@ -83,8 +85,3 @@ def ranked(original: Floats, retrained: Floats) -> NDArray[np.int64]:
     (mean, spread), (other, its) = fitted(original), fitted(retrained)
     distance = np.abs(mean - other) / np.sqrt((spread + its) / 2)
     return np.argsort(-distance, kind="stable")
-
-
-def _margins(models: Models) -> tuple[Floats, Floats]:
-    labels = models.labels[FORGOTTEN]
-    return margins(models.original[FORGOTTEN], labels), margins(models.retrained[FORGOTTEN], labels)

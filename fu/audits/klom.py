@@ -37,7 +37,6 @@ from fu.audits.models import (
     fitted,
     halves,
     labellings,
-    margins,
     permutation_p,
     refitted,
 )
@@ -175,9 +174,7 @@ def audit(models: Models) -> dict[str, float]:
     check_repeats(models, LEAST)
     values = {}
     for name, probe in (("forgotten", FORGOTTEN), ("train", TRAIN), ("held_out", HELD_OUT)):
-        unlearned, retrained = (
-            margins(logits[probe], models.labels[probe]) for logits in (models.unlearned, models.retrained)
-        )
+        unlearned, retrained, _ = models.margins(probe)
         even, odd = halves(retrained)
         for suffix, one, other in (("", unlearned, retrained), ("_halves", even, odd)):
             divergences = divergence(fitted(one), fitted(other))

@@ -14,7 +14,7 @@ given, too: new images with the trigger, altered copies, held-out samples of the
 Limitations: what an unlearned model keeps in another direction is missed, and so is what its predictions do not show.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -24,11 +24,10 @@ from fu.audits.models import (
     Fit,
     Floats,
     Models,
+    apart_by_half,
     check_repeats,
     fitted,
     halves,
-    labellings_by_half,
-    margins,
     permutation_p,
     refitted,
     searched,
@@ -43,7 +42,6 @@ LEAST = 4  # two a half
 SCORE = "line_position"
 P = "line_p"
 SEES = ("untouched", "retrain_mixed", "cheat")  # controls that it must find
-CHUNK = 500  # relabellings at a time, so that memory stays small
 
 METRICS = {
     "line_position": {
@@ -74,7 +72,7 @@ def audit(models: Models) -> dict[str, float]:
 
 def measured(models: Models, probes: Sequence[str], name: str) -> dict[str, float]:
     """Return `{name}_p` and, if original models lie beyond all retrained ones on any of the probes, `_position`."""
-    kinds = [of for _, of in _kinds(models, probes)]
+    kinds = [models.margins(probe) for probe in probes]
     statistics = np.stack([_differences(*of) for of in kinds])
     spread = np.maximum(statistics.std(1, keepdims=True), NEAR_ZERO)
     values = {f"{name}_p": permutation_p(((statistics - statistics.mean(1, keepdims=True)) / spread).max(0))}
@@ -87,8 +85,8 @@ def runs(models: Models) -> dict[str, Floats]:
     kinds = ("unlearned", "retrained", "original")
     return {
         f"{probe}, {kind}": places
-        for probe, of in _kinds(models, searched(models))
-        for kind, places in zip(kinds, projected(*of), strict=True)
+        for probe in searched(models)
+        for kind, places in zip(kinds, projected(*models.margins(probe)), strict=True)
     }
 
 
@@ -115,14 +113,6 @@ def direction(retrained: Fit, original: Fit) -> Floats:
     return np.asarray(w / np.sqrt(np.maximum((w**2 * variance).sum(-1, keepdims=True), NEAR_ZERO)))
 
 
-def _kinds(models: Models, probes: Sequence[str]) -> Iterator[tuple[str, tuple[Floats, Floats, Floats]]]:
-    for probe in probes:
-        unlearned, retrained, original = (
-            margins(kind[probe], models.labels[probe]) for kind in (models.unlearned, models.retrained, models.original)
-        )
-        yield probe, (unlearned, retrained, original)
-
-
 def _position(unlearned: Floats, retrained: Floats, original: Floats) -> float | None:
     """Return the mean position; None where original models do not lie beyond all retrained ones."""
     u, r, o = projected(unlearned, retrained, original)
@@ -130,25 +120,11 @@ def _position(unlearned: Floats, retrained: Floats, original: Floats) -> float |
 
 
 def _differences(unlearned: Floats, retrained: Floats, original: Floats) -> Floats:
-    """Return the difference of means [P] under each relabelling, the mean of both halves."""
+    """Return the difference of means [P] under each relabelling, along the directions of the other half."""
     centre = np.concatenate([unlearned, retrained]).mean(0)
-    pools, ends = [], []
-    for u, r, o in zip(*(halves(values - centre) for values in (unlearned, retrained, original)), strict=True):
-        pools.append(np.concatenate([u, r]))
-        ends.append(fitted(o))
-    members = labellings_by_half(len(unlearned), len(retrained))
-    parts = [
-        np.concatenate([_half(pools, ends, k, [several[at : at + CHUNK] for several in members]) for at in starts])
-        for starts in [range(0, len(members[0]), CHUNK)]
-        for k in (0, 1)
-    ]
-    return np.asarray(np.mean(parts, axis=0))
+    ends = [fitted(half) for half in halves(original - centre)]
 
+    def places(k: int, pools: list[Floats], members: Booleans) -> Floats:
+        return np.asarray(pools[k] @ direction(refitted(pools[1 - k], ~members), ends[1 - k]).T)
 
-def _half(pools: list[Floats], ends: list[Fit], k: int, members: list[Booleans]) -> Floats:
-    """Return the differences [P] in one half, along the directions of the other one."""
-    w = direction(refitted(pools[1 - k], ~members[1 - k]), ends[1 - k])
-    places = pools[k] @ w.T  # [N, P]
-    inside = members[k].T
-    number = int(inside[:, 0].sum())
-    return np.asarray((places * inside).sum(0) / number - (places * ~inside).sum(0) / (len(inside) - number))
+    return apart_by_half(unlearned - centre, retrained - centre, places)

@@ -17,7 +17,7 @@ differ in distribution (other classes or clients), there is an advantage even wi
 import numpy as np
 
 from fu.audits.differences import compared
-from fu.audits.models import TEST, TRAIN, Floats, Logits, Models, area, check_repeats, losses, margins
+from fu.audits.models import TEST, TRAIN, Floats, Logits, Models, area, check_repeats, margins
 
 LABEL = "Members"
 CAVEAT = (
@@ -105,6 +105,6 @@ def audit(models: Models) -> dict[str, float]:
 
 
 def advantages(models: Models, logits: Logits) -> Floats:
-    """Return 2 AUC - 1 [N] of each model."""
-    inside, outside = (-losses(margins(logits[probe], models.labels[probe])) for probe in (TRAIN, TEST))
+    """Return 2 AUC - 1 [N] of each model: a loss is low where a margin is high."""
+    inside, outside = (margins(logits[probe], models.labels[probe]) for probe in (TRAIN, TEST))
     return np.array([2 * area(*pair) - 1 for pair in zip(inside, outside, strict=True)])

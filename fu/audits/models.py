@@ -1,6 +1,6 @@
 """Input of an audit, and functions that several share: margins, Gaussian fits to few models, areas under ROC curves."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -18,6 +18,8 @@ FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 te
 NEAR_ZERO = 1e-12
 ENUMERATED = 20_000  # labellings at most that are all listed: of 8 models against 8 there are 12,870
 DRAWN, SEED = 9_999, 0  # labellings that are drawn where there are more
+CHUNK = 500  # relabellings at a time, so that memory stays small
+TIED = 1e-9  # what differs less is rounding
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -49,6 +51,12 @@ class Models:
         """How many models there are of each kind: none of one whose repeats have all diverged."""
         kinds = {"unlearned": self.unlearned, "retrained": self.retrained, "original": self.original}
         return {kind: len(logits[FORGOTTEN]) if logits else 0 for kind, logits in kinds.items()}
+
+    def margins(self, probe: str) -> tuple[Floats, Floats, Floats]:
+        """Return the margins [N, n] of unlearned, of retrained and of original models on a probe."""
+        kinds = self.unlearned[probe], self.retrained[probe], self.original[probe]
+        unlearned, retrained, original = (margins(logits, self.labels[probe]) for logits in kinds)
+        return unlearned, retrained, original
 
     def first(self, number: int) -> "Models":
         """Return the same of so many of the first models of each kind; all of a kind that has fewer."""
@@ -88,11 +96,6 @@ def margins(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> Floats:
     top = others.max(-1)
     others -= top[..., None]
     return own - top - np.log(np.exp(others, out=others).sum(-1))
-
-
-def losses(values: Floats) -> Floats:
-    """Return the cross-entropy, in nats, that a margin stands for."""
-    return np.logaddexp(0, -values)
 
 
 def fitted(values: Floats) -> Fit:
@@ -187,3 +190,33 @@ def labellings_by_half(n_unlearned: int, n_retrained: int) -> tuple[Booleans, Bo
         random = np.random.default_rng(SEED)
         one, other = (np.append(0, random.integers(len(several), size=DRAWN)) for several in each)
     return each[0][one], each[1][other]
+
+
+def further(one: Floats, other: Floats) -> float:
+    """Return the one-sided p-value of the means of models' numbers [N] and [M], by permutation of the models.
+
+    It is the share of labellings under which the first models have as much more on average, or more.
+    """
+    sums = labellings(len(one), len(other)) @ np.concatenate([one, other])  # as their total is fixed
+    return float((sums >= sums[0] - TIED).mean())
+
+
+def apart_by_half(
+    unlearned: Floats, retrained: Floats, scored: Callable[[int, list[Floats], Booleans], Floats]
+) -> Floats:
+    """Return the mean score of unlearned minus that of retrained models under each relabelling [P], over both halves.
+
+    `scored(k, pools, members)`: the scores [N, P] of the models `pools[k]` [N, n] of a half, unlearned ones first, by
+    fits to the other half `pools[1 - k]` [M, n], of which `members` [P, M] are called unlearned.
+    """
+    pools = [np.concatenate(both) for both in zip(halves(unlearned), halves(retrained), strict=True)]
+    members = labellings_by_half(len(unlearned), len(retrained))
+    apart = np.zeros(len(members[0]))
+    for at in range(0, len(apart), CHUNK):
+        chunk = [several[at : at + CHUNK] for several in members]
+        for k in (0, 1):
+            scores, called = scored(k, pools, chunk[1 - k]), chunk[k].T
+            number = int(called[:, 0].sum())
+            means = (scores * called).sum(0) / number, (scores * ~called).sum(0) / (len(called) - number)
+            apart[at : at + CHUNK] += (means[0] - means[1]) / 2
+    return apart

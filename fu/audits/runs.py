@@ -21,7 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from fu.audits.models import NEAR_ZERO, SEED, Floats, Models, check_repeats, fitted, margins, searched
+from fu.audits.models import NEAR_ZERO, SEED, Floats, Models, check_repeats, fitted, searched
 
 LABEL = "Run by run"
 CAVEAT = (
@@ -122,9 +122,7 @@ def simulated(unlearned: int, retrained: int) -> Floats:
 
 def _ratios(models: Models, probe: str) -> tuple[Floats, Floats]:
     """Return the ratios of unlearned and of retrained models on a probe, in nats."""
-    unlearned, retrained, original = (
-        margins(kind[probe], models.labels[probe]) for kind in (models.unlearned, models.retrained, models.original)
-    )
+    unlearned, retrained, original = models.margins(probe)
     held_out = [log_ratio(one[None], np.delete(retrained, k, 0), original)[0] for k, one in enumerate(retrained)]
     return log_ratio(unlearned, retrained, original), np.array(held_out)
 

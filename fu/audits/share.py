@@ -3,11 +3,12 @@
 All models are given by their projections on the line from retrained to original models (`line.runs`), probe by probe.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 
 import numpy as np
 
-from fu.audits.models import SEED, Floats, labellings, permutation_p
+from fu.audits.models import SEED, Floats, further
 
 SIMULATIONS = 2_000
 POWER = 0.95  # from which on a share counts as detectable
@@ -30,12 +31,7 @@ def power(control: Floats, retrained: Floats, level: float) -> float:
 
 def resolution(powers: Mapping[float, float]) -> float | None:
     """Return the least share whose power, as that of all larger ones, is 95% or more; None: not even the largest."""
-    least = None
-    for share in sorted(powers, reverse=True):
-        if powers[share] < POWER:
-            break
-        least = share
-    return least
+    return _least(powers, lambda share: powers[share] >= POWER)
 
 
 def bound(models: Floats, controls: Mapping[float, Floats]) -> float | None:
@@ -45,16 +41,9 @@ def bound(models: Floats, controls: Mapping[float, Floats]) -> float | None:
     permutation of their mean difference. As the shares are tested in a fixed order, from the largest down to the first
     that is not rejected, the bound holds with a confidence of 95% without a correction.
     """
-    least = None
-    for share in sorted(controls, reverse=True):
-        if further(controls[share], models) >= LEVEL:
-            break
-        least = share
-    return least
+    return _least(controls, lambda share: further(controls[share], models) < LEVEL)
 
 
-def further(one: Floats, other: Floats) -> float:
-    """Return the p-value of the hypothesis that the first models [N] lie no further than the second ones [M]."""
-    members = labellings(len(one), len(other))
-    values = np.concatenate([one, other])
-    return permutation_p(members @ values / len(one) - ~members @ values / len(other))
+def _least(shares: Iterable[float], passes: Callable[[float], bool]) -> float | None:
+    """Return the last share, from the largest down, before the first that does not pass."""
+    return min(takewhile(passes, sorted(shares, reverse=True)), default=None)

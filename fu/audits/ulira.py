@@ -32,13 +32,12 @@ from fu.audits.models import (
     Fit,
     Floats,
     Models,
+    apart_by_half,
     area,
     caught,
     check_repeats,
     fitted,
     halves,
-    labellings_by_half,
-    margins,
     permutation_p,
     refitted,
 )
@@ -55,7 +54,6 @@ SEES = ("untouched", "noise")  # controls that it must find
 DELTAS = (1, 5, 10)  # percent
 LEAST_RATE = 1e-12  # of true decisions, where delta leaves none
 RESAMPLES = 200
-CHUNK = 500  # relabellings at a time, so that memory stays small
 GRID = 256  # quantiles of each posterior: ends of intervals to two digits
 ENDS = (0.025, 0.5, 0.975)
 
@@ -180,46 +178,31 @@ Fold = tuple[Floats, Floats]  # log likelihood ratios of the judged half: unlear
 def audit(models: Models) -> dict[str, float]:
     """Return the metrics; `ValueError` where there are fewer than `LEAST` repeats."""
     check_repeats(models, LEAST)
-    return attacked("ulira", folds(models)) | {"ulira_p": permutation_p(_apart(*_halves(models)))}
+    return attacked("ulira", folds(models)) | {"ulira_p": permutation_p(_apart(models))}
 
 
 def folds(models: Models) -> list[Fold]:
     """Return the ratios of the odd models as fitted to the even ones, and of the even as fitted to the odd ones."""
-    both = _halves(models)
-    return [
-        (log_ratio(unlearned[1 - k], *fits), log_ratio(retrained[1 - k], *fits))
-        for unlearned, retrained in [both]
-        for k in (0, 1)
-        for fits in [(fitted(unlearned[k]), fitted(retrained[k]))]
-    ]
+    unlearned, retrained, _ = map(halves, models.margins(FORGOTTEN))
+    found = []
+    for k in (0, 1):
+        fits = fitted(unlearned[k]), fitted(retrained[k])
+        found.append((log_ratio(unlearned[1 - k], *fits), log_ratio(retrained[1 - k], *fits)))
+    return found
 
 
-def _halves(models: Models) -> list[tuple[Floats, Floats]]:
-    """Return the margins of unlearned and of retrained models on the forgotten samples, by half."""
-    kinds = models.unlearned, models.retrained
-    return [halves(margins(logits[FORGOTTEN], models.labels[FORGOTTEN])) for logits in kinds]
-
-
-def _apart(unlearned: tuple[Floats, Floats], retrained: tuple[Floats, Floats]) -> Floats:
+def _apart(models: Models) -> Floats:
     """Return the mean sum of ratios of unlearned minus that of retrained models under each relabelling [P]."""
-    centre = np.concatenate([*unlearned, *retrained]).mean(0)
-    pools = [np.concatenate(both) - centre for both in zip(unlearned, retrained, strict=True)]
-    members = labellings_by_half(*(sum(map(len, both)) for both in (unlearned, retrained)))
-    parts = [
-        [_judged(pools, k, [several[at : at + CHUNK] for several in members]) for k in (0, 1)]
-        for at in range(0, len(members[0]), CHUNK)
-    ]
-    return np.asarray(np.concatenate(parts, axis=1).mean(0))
 
+    def sums(k: int, pools: list[Floats], members: Booleans) -> Floats:
+        """Return the sums of ratios [N, P], but for a constant, the same for every model."""
+        inside, outside = (refitted(pools[1 - k], of) for of in (members, ~members))
+        square, linear = 1 / outside[1] - 1 / inside[1], inside[0] / inside[1] - outside[0] / outside[1]
+        return np.asarray(pools[k] ** 2 @ square.T / 2 + pools[k] @ linear.T)
 
-def _judged(pools: Sequence[Floats], k: int, members: Sequence[Booleans]) -> Floats:
-    """Return the same for one half of the models [N, n], by fits to the other one."""
-    inside, outside = (refitted(pools[1 - k], of) for of in (members[1 - k], ~members[1 - k]))
-    square, linear = 1 / outside[1] - 1 / inside[1], inside[0] / inside[1] - outside[0] / outside[1]
-    sums = pools[k] ** 2 @ square.T / 2 + pools[k] @ linear.T  # [N, P], but for a constant, the same for every model
-    called = members[k].T
-    number = int(called[:, 0].sum())
-    return np.asarray((sums * called).sum(0) / number - (sums * ~called).sum(0) / (len(called) - number))
+    unlearned, retrained, _ = models.margins(FORGOTTEN)
+    centre = np.concatenate([unlearned, retrained]).mean(0)
+    return apart_by_half(unlearned - centre, retrained - centre, sums)
 
 
 def log_ratio(values: Floats, inside: Fit, outside: Fit) -> Floats:
@@ -241,19 +224,16 @@ def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
     called = [[fold[k].sum(1) > 0 for fold in judged] for k in (0, 1)]
     positives, negatives = (np.concatenate(several) for several in called)
     n1, n0 = len(positives) / 2, len(negatives) / 2  # see the top
-    low, median, high = epsilon(negatives.sum() / 2, n0, (~positives).sum() / 2, n1)
     errors = negatives.sum() / 2, n0, (~positives).sum() / 2, n1
-    limits = {f"{name}_epsilon_low_delta_{delta:.0f}": epsilon(*errors, delta / 100)[0] for delta in DELTAS}
-    return (
-        values
-        | limits
-        | {
-            f"{name}_epsilon": median,
-            f"{name}_epsilon_low": low,
-            f"{name}_epsilon_high": high,
-            f"{name}_epsilon_ceiling": epsilon(0, n0, 0, n1)[0],
-        }
-    )
+    low, median, high = epsilon(*errors)
+    return {
+        **values,
+        **{f"{name}_epsilon_low_delta_{delta}": epsilon(*errors, delta / 100)[0] for delta in DELTAS},
+        f"{name}_epsilon": median,
+        f"{name}_epsilon_low": low,
+        f"{name}_epsilon_high": high,
+        f"{name}_epsilon_ceiling": epsilon(0, n0, 0, n1)[0],
+    }
 
 
 def _resampled(judged: Sequence[Fold], share: float) -> list[float]:

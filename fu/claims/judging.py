@@ -24,6 +24,7 @@ FEW = f"fewer than {LEAST} seeds decide no mean"
 
 Region = tuple[float, float]
 Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
+DECISIVE: tuple[Verdict, ...] = ("does not hold", "undecided", "holds")  # the first that some unit has
 
 
 class Judged(NamedTuple):
@@ -90,13 +91,8 @@ def judge(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool =
 
 def overall(verdicts: Iterable[Verdict]) -> Verdict:
     """Return the verdict over all units: it holds where it holds in each that is judged, and fails with one."""
-    known = [verdict for verdict in verdicts if verdict != "not judged"]
-    if not known:
-        return "not judged"
-    for verdict in ("does not hold", "undecided"):
-        if verdict in known:
-            return verdict
-    return "holds"
+    found = {*verdicts}
+    return next((verdict for verdict in DECISIVE if verdict in found), "not judged")
 
 
 def stands(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool = False) -> dict[str, bool]:

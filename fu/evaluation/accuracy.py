@@ -66,9 +66,9 @@ def evaluate(context: Context) -> dict[str, float]:
     """Return accuracy on test data and on held-out samples, if any, now and over ten rounds; and on absent classes."""
     x, y = context.data.global_test
     present = _held(context, y)
-    out = {**trace(context), "share_present": _mean(present)}
+    out = {**trace(context), "share_present": present.double().mean().item()}
     if not present.all():
-        out["accuracy_absent"] = _mean(_right(context, x[~present], y[~present]))
+        out["accuracy_absent"] = context.accuracy(x[~present], y[~present])
     for name in TRACE:
         measured = [float(row[name]) for row in context.trace[1:] if row.get(name)]  # the first is before any round
         if measured:
@@ -78,15 +78,10 @@ def evaluate(context: Context) -> dict[str, float]:
 
 def trace(context: Context) -> dict[str, float]:
     """Return accuracy on the test set, and on the held-out samples where there are any."""
-    out = {"accuracy": _mean(_right(context, *context.data.global_test))}
+    out = {"accuracy": context.accuracy(*context.data.global_test)}
     if len(context.data.partition.held_out):
-        out["accuracy_held_out"] = _mean(_right(context, *context.data.pool("held_out")))
+        out["accuracy_held_out"] = context.accuracy(*context.data.pool("held_out"))
     return out
-
-
-def _right(context: Context, x: Tensor, y: Tensor) -> Tensor:
-    """Return which of the samples are classified rightly [n]."""
-    return context.network.logits(context.theta, x).argmax(1) == y
 
 
 def _held(context: Context, y: Tensor) -> Tensor:
@@ -94,7 +89,3 @@ def _held(context: Context, y: Tensor) -> Tensor:
     data = context.data
     held = torch.cat([data.y[data.partition.train[client]] for client in data.partition.present])
     return torch.isin(y, held.unique())
-
-
-def _mean(which: Tensor) -> float:
-    return which.double().mean().item()

@@ -39,8 +39,7 @@ def evaluate(context: Context) -> dict[str, float]:
     if out:
         x, y = context.data.flipped(context.data.retained_test)
         if len(y):
-            right = context.network.logits(context.theta, x).argmax(1) == y
-            out["asr_held_out"] = right.double().mean().item()
+            out["asr_held_out"] = context.accuracy(x, y)
     if out and all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out

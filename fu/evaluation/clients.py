@@ -82,13 +82,20 @@ TEN = 10  # rounds
 
 def evaluate(context: Context) -> dict[str, float | dict[int, float]]:
     """Return each present client's numbers, their means, and how these moved; nothing where clients have no tests."""
-    each: dict[str, dict[int, float]] = {
+    means, samples = trace(context), _samples(context)
+    if not means:
+        return {}
+    theta, network = context.theta, context.network
+    return {
+        **means,
+        **_moved(context),
         "client_accuracy": _accuracies(context),
-        "client_loss": {client: F.cross_entropy(says, y).item() for client, says, y in _tested(context)},
-        "client_samples": _samples(context),
-        "client_forgotten": {client: float(client in context.data.forgotten) for client in _samples(context)},
+        "client_loss": {
+            client: F.cross_entropy(network.logits(theta, x).double(), y).item() for client, x, y in _tested(context)
+        },
+        "client_samples": samples,
+        "client_forgotten": {client: float(client in context.data.forgotten) for client in samples},
     }
-    return {**means, **_moved(context), **each} if (means := trace(context)) else {}
 
 
 def trace(context: Context) -> dict[str, float]:
@@ -103,15 +110,15 @@ def trace(context: Context) -> dict[str, float]:
 
 
 def _tested(context: Context) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield each present client that has a test set, the model's logits on it [n, C] and its labels [n]."""
+    """Yield each present client that has a test set, and this set."""
     for client in context.data.partition.present:
         x, y = context.data.held_out(client, "test")
         if len(y):
-            yield client, context.network.logits(context.theta, x).double(), y
+            yield client, x, y
 
 
 def _accuracies(context: Context) -> dict[int, float]:
-    return {client: (says.argmax(1) == y).double().mean().item() for client, says, y in _tested(context)}
+    return {client: context.accuracy(x, y) for client, x, y in _tested(context)}
 
 
 def _samples(context: Context) -> dict[int, float]:

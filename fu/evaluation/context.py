@@ -24,3 +24,7 @@ class Context:
     role: str = ""
     trace: list[dict[str, str]] = field(default_factory=list)
     shadows: Shadows | None = None
+
+    def accuracy(self, x: Tensor, y: Tensor) -> float:
+        """Return the share of images [n, c, h, w] (or text [n, length]) to which the model gives their labels y [n]."""
+        return (self.network.logits(self.theta, x).argmax(1) == y).double().mean().item()

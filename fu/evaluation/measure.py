@@ -1,4 +1,4 @@
-"""Measurements that several evaluators share: client accuracies, predictions with the trigger, distance."""
+"""Measurements that several evaluators share: client accuracies, attack success, distance."""
 
 from typing import Literal
 
@@ -22,17 +22,16 @@ def attack_success_rate(context: Context, split: Literal["train", "validation"] 
     """Return ASR: the accuracy on all training (or validation) samples of the forgotten clients, with trigger and
     flipped labels.
     """
-    predicted, flipped = triggered_predictions(context, split)
-    return (predicted == flipped).double().mean().item()
+    return context.accuracy(*triggered_samples(context, split))
 
 
-def triggered_predictions(context: Context, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
-    """Return the predicted classes [n] of all training (or validation) images of the forgotten clients with the
-    trigger, and their flipped labels [n].
+def triggered_samples(context: Context, split: Literal["train", "validation"] = "train") -> tuple[Tensor, Tensor]:
+    """Return all training (or validation) images [n, c, h, w] of the forgotten clients with the trigger, and their
+    flipped labels [n].
     """
     pairs = [context.data.backdoored(client, split) for client in context.data.partition.attacked.tolist()]
     x, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-    return context.network.logits(context.theta, x).argmax(1), y
+    return x, y
 
 
 def distance(context: Context) -> float:

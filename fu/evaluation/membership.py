@@ -17,6 +17,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -216,34 +217,28 @@ def evaluate(context: Context) -> dict[str, float]:
         return {}
     given = (shadows.members, shadows.non_members, shadows.pool)
     inside, outside, pool = (context.network.logits(context.theta, context.data.clean(rows)[0]) for rows in given)
-    labels = torch.from_numpy(shadows.classes).to(inside.device)
-    both, twice = torch.cat([inside, outside]), torch.cat([labels, labels])
-    reference = torch.from_numpy(shadows.member_logits), torch.from_numpy(shadows.non_member_logits)
-    said = torch.cat(reference, 1).to(inside.device)
-    own = torch.from_numpy(shadows.labels).to(inside.device)
-    known = torch.from_numpy(shadows.pool_logits).to(inside.device)
-    scores = {
-        "lira": lira(both, said, twice) if shadows.number > 1 else None,
-        "rmia": rmia(both, said, twice, pool, known, own, torch.from_numpy(shadows.inside).to(inside.device)),
-    }
+    arrays = (shadows.classes, shadows.labels, shadows.pool_logits, shadows.inside, shadows.trained)
+    labels, own, known, seen, trained = (torch.as_tensor(array, device=inside.device) for array in arrays)
+    reference = np.concatenate([shadows.member_logits, shadows.non_member_logits], 1)
+    samples = torch.cat([inside, outside]), torch.as_tensor(reference, device=inside.device), labels.repeat(2)
+    scores = {"lira": lira(*samples)} if shadows.number > 1 else {}
+    if not shadows.inside.all():
+        scores["rmia"] = rmia(*samples, pool, known, own, seen)
     found = shokri(shadows, inside, outside)
     for attack, score in scores.items():
         found |= _summary(attack, score)
     if "lira_auc" in found:
         found["lira_advantage"] = max(0.0, 2 * found["lira_auc"] - 1)
-    trained = torch.from_numpy(shadows.trained).to(inside.device)
     if len(trained):
         some = {"mia_members": 0.0} | shokri(shadows, inside, outside, trained)
         for attack, score in scores.items() if trained.any() else ():
-            some |= _summary(attack, None if score is None else score[trained.repeat(2)])
+            some |= _summary(attack, score[trained.repeat(2)])
         found |= {f"{name}_trained": some[name] for name in OF_TRAINED if name in some}
     return found
 
 
-def _summary(attack: str, scores: Tensor | None) -> dict[str, float]:
-    """Return the metrics of an attack from its scores of members, then non-members, [2 m]; None: it gives none."""
-    if scores is None:
-        return {}
+def _summary(attack: str, scores: Tensor) -> dict[str, float]:
+    """Return the metrics of an attack from its scores of members, then non-members, [2 m]."""
     members, others = scores.chunk(2)
     rates = {f"{attack}_tpr_1": 0.01, f"{attack}_tpr_01": 0.001}
     return {
@@ -275,17 +270,15 @@ def lira(logits: Tensor, said: Tensor, labels: Tensor) -> Tensor:
 
 def rmia(
     logits: Tensor, said: Tensor, labels: Tensor, pool: Tensor, known: Tensor, own: Tensor, inside: Tensor
-) -> Tensor | None:
+) -> Tensor:
     """Return RMIA's offline score of each sample, [n] of a model's logits [n, C] and its shadows' [S, n, C].
 
     The samples z that they are compared with are the pool, with the model's logits [z, C], the shadows' `known`
     [S, z, C], labels `own` [z] and what shadows trained on, `inside` [S, z]. The target may have trained on them: all
-    z are then less likely to be beaten, which leaves the order of the scores. None where every shadow trained on all.
+    z are then less likely to be beaten, which leaves the order of the scores. Some shadow must lack one of them.
     """
     out = ~inside
     there = out.any(0)
-    if not there.any():
-        return None
     mean = (_own(known, own) * out).sum(0)[there] / out.sum(0)[there]
     compared = (_own(pool, own)[there] / _expected(mean)).sort().values
     ratio = _own(logits, labels) / _expected(_own(said, labels).mean(0))
@@ -321,7 +314,7 @@ def shokri(shadows: Shadows, inside: Tensor, outside: Tensor, kept: Tensor | Non
     the class gives more than an even chance. `kept` [m]: which pairs there are (None: all).
     """
     models = attackers(shadows, inside.device)
-    labels = torch.from_numpy(shadows.classes).to(inside.device)
+    labels = torch.as_tensor(shadows.classes, device=inside.device)
     if kept is not None:
         labels, inside, outside = labels[kept], inside[kept], outside[kept]
     scores = [judged(models, features(logits, labels), labels) for logits in (inside, outside)]
@@ -364,10 +357,10 @@ def features(logits: Tensor, labels: Tensor) -> Tensor:
 @lru_cache(maxsize=1)
 def attackers(shadows: Shadows, device: torch.device) -> Models:
     """Return the attack models: for each class with rows that shadows did and did not train on, trained on these."""
-    labels = torch.from_numpy(shadows.labels).to(device)
-    inside = torch.from_numpy(shadows.inside).to(device)
-    given = features(torch.from_numpy(shadows.pool_logits).to(device), labels)
-    wanted = torch.from_numpy(shadows.classes).to(device).unique().tolist()
+    arrays = (shadows.labels, shadows.inside, shadows.pool_logits)
+    labels, inside, logits = (torch.as_tensor(array, device=device) for array in arrays)
+    given = features(logits, labels)
+    wanted = np.unique(shadows.classes).tolist()
     both = [(given[inside & (labels == label)], given[~inside & (labels == label)]) for label in wanted]
     found = {label: pair for label, pair in zip(wanted, both, strict=True) if all(map(len, pair))}
     if not found:

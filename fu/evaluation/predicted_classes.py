@@ -5,7 +5,7 @@ the images.
 """
 
 from fu.evaluation.context import Context
-from fu.evaluation.measure import triggered_predictions
+from fu.evaluation.measure import triggered_samples
 
 TRACE = ()  # as many columns as the data have classes
 METRICS = {
@@ -30,5 +30,6 @@ def trace(context: Context) -> dict[str, float]:
     """Return the share of each class, `predicted_0` to `predicted_{C - 1}`, in a round; nothing without a backdoor."""
     if context.data.mark is None:
         return {}
-    counts = triggered_predictions(context)[0].cpu().bincount(minlength=context.data.classes).double()
+    predicted = context.network.logits(context.theta, triggered_samples(context)[0]).argmax(1)
+    counts = predicted.cpu().bincount(minlength=context.data.classes).double()
     return {f"predicted_{label}": share for label, share in enumerate((counts / counts.sum()).tolist())}

@@ -1,6 +1,7 @@
 """Models that are made up: logits with given margins, and Gaussian margins with a known part of the client left."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,17 @@ def models_of(unlearned: Given, retrained: Given, original: Given, *, probes: Se
         for values in (unlearned, retrained, original)
     ]
     return Models({probe: labels_of(logits.shape[1]) for probe, logits in kinds[0].items()}, *kinds)
+
+
+def relabelled(unlearned: Floats, retrained: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Yield both kinds of models [4, n] under each of 36 relabellings within their halves, the true one first."""
+    pools = [np.concatenate([unlearned[k::2], retrained[k::2]]) for k in (0, 1)]
+    for chosen in product(combinations(range(4), 2), repeat=2):
+        one, other = np.empty_like(unlearned), np.empty_like(retrained)
+        for k, pool in enumerate(pools):
+            called = np.isin(range(4), chosen[k])
+            one[k::2], other[k::2] = pool[called], pool[~called]
+        yield one, other
 
 
 class World:

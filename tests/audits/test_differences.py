@@ -6,8 +6,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from fu.audits.differences import compared, interval, p_value
-from fu.audits.models import Floats
+from fu.audits.differences import compared, interval
+from fu.audits.models import Floats, further
 
 
 def test_two_models_against_two_by_hand() -> None:
@@ -52,12 +52,13 @@ def test_the_level_is_kept(kind: str) -> None:
         "skewed": lambda size: random.poisson(0.5, size).astype(np.float64),
         "bimodal": lambda size: 9.0 * random.integers(0, 2, size) + random.normal(size=size),
     }
-    p = [p_value(draws[kind](number), draws[kind](number)) for number in (8, 16, 32) for _ in range(200)]
+    p = [further(draws[kind](number), draws[kind](number)) for number in (8, 16, 32) for _ in range(200)]
     assert np.mean(np.array(p) <= 0.05) < 0.05 + 3 * (0.05 * 0.95 / 600) ** 0.5
 
 
-def test_more_is_found_and_less_is_not() -> None:
-    low, high = np.arange(8.0), 10 + np.arange(8.0)
-    assert p_value(high, low) == 1 / comb(16, 8)
-    assert p_value(low, high) == 1
-    assert p_value(np.arange(32.0) + 99, np.arange(32.0)) == 1 / 10_000
+def test_p_counts_labellings() -> None:
+    zero = np.array([-1.0, 0, 0, 1])
+    assert further(np.array([5.0, 6, 7, 8]), zero) == 1 / 70
+    assert further(np.array([5.0, 6, 7, 0.5]), zero) == 2 / 70  # one more: 0.5 and 1 change places
+    assert further(zero, zero + 9) == 1
+    assert further(np.arange(32.0) + 99, np.arange(32.0)) == 1 / 10_000

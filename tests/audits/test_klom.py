@@ -68,15 +68,6 @@ def test_fits_of_labellings_are_those_of_the_models_that_they_name() -> None:
         assert variance[k] == pytest.approx(expected[1])
 
 
-def test_of_many_models_it_is_the_closed_form_and_between_halves_nothing() -> None:
-    random = np.random.default_rng(0)
-    shift, spread = np.array([0.0, 1, 2, 0]), np.array([1.0, 1, 1, 2])
-    unlearned, retrained = shift + spread * random.normal(size=(20_000, 4)), random.normal(size=(20_000, 4))
-    found = divergence(fitted(unlearned), fitted(retrained))
-    assert found == pytest.approx([0, 1 / 2, 2, (4 - 1 - log(4)) / 2], abs=0.03)
-    assert divergence(fitted(retrained[::2]), fitted(retrained[1::2])).max() < 20 / 10_000  # 1 / N on average
-
-
 def test_the_binned_variant_by_hand_of_two_models() -> None:
     """Samples: equal; apart; the retrained spread; all models alike; cut off below; one bin apart, out of twenty."""
     unlearned = np.array([[0.0, 0, 0, 7, -1000, 0], [20, 1, 0, 7, -1000, 0.9]])

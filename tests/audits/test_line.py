@@ -1,14 +1,13 @@
 """Along the line: projections by hand, every relabelling, several probes, and the level."""
 
-from itertools import combinations, product
 from math import sqrt
 
 import numpy as np
 import pytest
 
 from fu.audits import line
-from fu.audits.models import FORGOTTEN, TEST, TRAIN, TRIGGERED, Floats, Models, fitted
-from tests.audits.synthetic import World, models_of
+from fu.audits.models import FORGOTTEN, TEST, TRAIN, TRIGGERED, Models, fitted
+from tests.audits.synthetic import World, models_of, relabelled
 
 RETRAINED, ORIGINAL = np.array([[0.0], [0], [2], [2]]), np.array([[4.0], [4], [6], [6]])
 UNLEARNED = np.array([[1.0], [5], [3], [3]])
@@ -31,26 +30,11 @@ def test_each_half_is_projected_on_the_direction_of_the_other() -> None:
         assert places == pytest.approx((retrained[k::2] + 1) @ w - (retrained[k::2] @ w).mean())
 
 
-def differences(unlearned: Floats, retrained: Floats, original: Floats) -> list[float]:
-    """Return the statistic of each relabelling within halves of two models of each kind, the true one first."""
-    pools = [np.concatenate([unlearned[k::2], retrained[k::2]]) for k in (0, 1)]
-    found = []
-    for several in product(combinations(range(4), 2), repeat=2):
-        kinds = []
-        for wanted in (True, False):
-            halves = [
-                pool[[(k in chosen) is wanted for k in range(4)]] for pool, chosen in zip(pools, several, strict=True)
-            ]
-            kinds.append(np.stack(halves, axis=1).reshape(4, -1))  # even and odd ones in turn
-        u, r, _ = line.projected(kinds[0], kinds[1], original)
-        found.append(u.mean() - r.mean())
-    return found
-
-
 def test_p_counts_relabellings_whose_directions_are_fitted_anew() -> None:
     random = np.random.default_rng(0)
     u, r, o = (random.normal(at, 1, (4, 3)) for at in (10.8, 10, 12))
-    every = np.array(differences(u, r, o))
+    projections = [line.projected(*kinds, o) for kinds in relabelled(u, r)]
+    every = np.array([one.mean() - other.mean() for one, other, _ in projections])
     assert len(every) == 36
     p = line.audit(models_of(u, r, o, probes=(FORGOTTEN, TRAIN, TEST)))["line_p"]
     exact = (every >= every[0] - 1e-6).mean()

@@ -4,7 +4,6 @@ from math import comb, log
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
 
 from fu.audits.models import (
     FORGOTTEN,
@@ -16,7 +15,6 @@ from fu.audits.models import (
     halves,
     labellings,
     labellings_by_half,
-    losses,
     margins,
     tenth,
 )
@@ -31,18 +29,10 @@ def test_a_margin_is_the_log_odds_of_the_own_label() -> None:
     assert found.dtype == np.float64
 
 
-def test_margins_and_losses_keep_their_digits_where_a_probability_is_nearly_one_or_nothing() -> None:
+def test_margins_keep_their_digits_where_a_probability_is_nearly_one_or_nothing() -> None:
     logits = np.array([[[1000, 0, 0], [1000, 0, 0]]], np.float32)
     found = margins(logits, np.array([0, 1]))
     assert found == pytest.approx(np.array([[1000 - log(2), -1000]]), rel=1e-12)
-    assert losses(found)[0] == pytest.approx([0, 1000])
-    assert losses(np.array([40.0])) == pytest.approx(np.exp([-40.0]), rel=1e-9)
-
-
-def test_a_loss_is_the_cross_entropy() -> None:
-    logits = np.random.default_rng(0).normal(0, 3, (2, 5, 4)).astype(np.float32)
-    labels = np.array([3, 0, 1, 1, 2])
-    assert losses(margins(logits, labels)) == pytest.approx(-log_softmax(logits, -1)[:, np.arange(5), labels], rel=1e-5)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -30,11 +30,6 @@ def test_chances_by_hand() -> None:
     assert runs.chance(np.full(4, -np.inf), known) == 1
 
 
-def test_the_larger_chance_of_both_distributions_counts() -> None:
-    known = np.stack([np.full((1, 99), 5.0), np.r_[np.zeros(89), np.full(10, 9.0)][None]])
-    assert runs.chance(np.array([6.0]), known) == pytest.approx(11 / 100)
-
-
 def test_simulated_places_are_those_of_so_many_runs() -> None:
     known = runs.simulated(8, 8)
     assert known.shape == (2, 3, 100_000)

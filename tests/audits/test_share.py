@@ -3,15 +3,9 @@
 import numpy as np
 import pytest
 
-from fu.audits.share import bound, further, power, resolution
+from fu.audits.share import bound, power, resolution
 
 ZERO = np.array([-1.0, 0, 0, 1])
-
-
-def test_further_counts_labellings() -> None:
-    assert further(np.array([5.0, 6, 7, 8]), ZERO) == 1 / 70
-    assert further(np.array([5.0, 6, 7, 0.5]), ZERO) == 2 / 70  # one more: 0.5 and 1 change places
-    assert further(ZERO, ZERO) > 0.5
 
 
 def test_the_bound_is_the_least_share_that_is_rejected_as_all_larger_ones_are() -> None:

@@ -1,6 +1,5 @@
 """U-LiRA on numbers worked out by hand, and its intervals on Gaussians with a known shift."""
 
-from itertools import combinations, product
 from math import exp, log, sqrt
 
 import numpy as np
@@ -9,7 +8,7 @@ from scipy import integrate, stats
 
 from fu.audits import ulira
 from fu.audits.ulira import epsilon
-from tests.audits.synthetic import World, models_of
+from tests.audits.synthetic import World, models_of, relabelled
 
 UNLEARNED = np.array([[2.0, 4, 6], [3, 4, 6], [4, 4, 6], [0, 0, 0]])
 RETRAINED = np.array([[-1.0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]])
@@ -30,8 +29,7 @@ def test_ratios_by_hand() -> None:
 def test_the_audit_by_hand() -> None:
     values = ulira.audit(MODELS)
     # The last unlearned model is called retrained, the first and third retrained ones unlearned. Of 144 pairs six
-    # ratios
-    # of thousands win 12 each, three other positive ones 10, their negatives 8 + 1, 2 + 1 and 0 + 1.
+    # ratios of thousands win 12 each, three other positive ones 10, their negatives 8 + 1, 2 + 1 and 0 + 1.
     assert values["ulira_auc"] == pytest.approx((72 + 30 + 13) / 144)
     low, median, high = epsilon(1, 2, 0.5, 2)  # 2 of 4 and 1 of 4, counted as of 2
     assert (values["ulira_epsilon_low"], values["ulira_epsilon"], values["ulira_epsilon_high"]) == (low, median, high)
@@ -115,14 +113,9 @@ def test_repeats_of_retraining_are_found_less_often_than_by_counting_both_halves
 def test_p_counts_relabellings_within_halves_that_are_fitted_anew() -> None:
     random = np.random.default_rng(0)
     u, r = random.normal(10.7, 1, (4, 3)), random.normal(10, 1, (4, 3))
-    pools = [np.concatenate([u[k::2], r[k::2]]) for k in (0, 1)]
     every = []
-    for several in product(combinations(range(4), 2), repeat=2):
-        kinds = []
-        for wanted in (True, False):
-            chosen = [pool[[(k in one) is wanted for k in range(4)]] for pool, one in zip(pools, several, strict=True)]
-            kinds.append(np.stack(chosen, axis=1).reshape(4, -1))  # even and odd ones in turn
-        judged = ulira.folds(models_of(kinds[0], kinds[1], kinds[1]))
+    for one, other in relabelled(u, r):
+        judged = ulira.folds(models_of(one, other, other))
         every.append(np.mean([one.sum(1).mean() - other.sum(1).mean() for one, other in judged]))
     assert ulira.audit(models_of(u, r, r))["ulira_p"] == pytest.approx((np.array(every) >= every[0] - 1e-4).mean())
 

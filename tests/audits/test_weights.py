@@ -29,36 +29,9 @@ def test_what_fresh_heads_say_is_found_where_the_model_itself_says_nothing() -> 
     assert line.audit(models(1))["line_p"] > 0.05
 
 
-def test_the_statistic_is_that_of_the_line() -> None:
-    of = models(0.3)
-    renamed = {"head_held_out": "forgotten", "head_triggered": "triggered", "members": "held_out"}
-
-    def named(values):  # type: ignore[no-untyped-def]
-        return {renamed[probe]: values[probe] for probe in FRESH} | {one: values[one] for one in (TRAIN, TEST)}
-
-    alike = Models(*(named(kind) for kind in (of.labels, of.unlearned, of.retrained, of.original)))
-    expected = line.audit(alike)
-    assert weights.audit(of) == {f"weights_{name}": expected[f"line_{name}"] for name in ("position", "p")}
+def test_without_fresh_heads_there_is_no_number() -> None:
+    assert weights.audit(World(0).models(4, 1)) == {}
 
 
-def test_without_fresh_heads_there_is_no_number_and_too_few_models_are_refused() -> None:
-    world = World(0)
-    assert weights.audit(world.models(4, 1)) == {}
-    with pytest.raises(ValueError, match="at least 4 unlearned models, got 3"):
-        weights.audit(world.models(3, 1))
-
-
-def test_level() -> None:
-    found = [
-        weights.audit(
-            models_of(
-                *(
-                    {probe: np.random.default_rng([seed, kind]).normal(size=(8, 6)) for probe in PROBES}
-                    for kind in (0, 1, 2)
-                ),
-                probes=PROBES,
-            )
-        )["weights_p"]
-        for seed in range(100)
-    ]
-    assert np.mean(np.array(found) < 0.05) <= 0.12
+def test_the_statistic_is_that_of_the_line_on_all_fresh_heads() -> None:
+    assert weights.audit(models(0.3)) == line.measured(models(0.3), FRESH, "weights")

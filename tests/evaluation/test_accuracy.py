@@ -11,7 +11,7 @@ from fu.data.partition import Partition
 from fu.evaluation import accuracy
 from fu.evaluation.context import Context
 from fu.federation.network import Network
-from tests.evaluation.scene import CLASSES, TopRow, make_scene, reads_top_row, swap_rows
+from tests.evaluation.scene import CLASSES, TopRow, reads_top_row, swap_rows
 
 # Class of each sample and the class that the model gives it: six of training, then pools, then tests.
 TRAIN = [(0, 0), (0, 1), (1, 1), (2, 2), (2, 0), (3, 3)]  # of clients 0, 1, 1, 2, 2, 2
@@ -94,10 +94,3 @@ def test_the_accuracy_of_ten_rounds_is_the_mean_of_the_last_ten_measured(
 @pytest.mark.parametrize("trace", [[], rows([0.5]), rows([0.5, None]), [{"round": "0"}, {"round": "1", "asr": "0.1"}]])
 def test_without_measured_rounds_there_is_no_mean_over_them(trace: list[dict[str, str]]) -> None:
     assert not [name for name in accuracy.evaluate(context(trace=trace)) if name.endswith("_of_ten")]
-
-
-def test_a_trace_without_held_out_samples_has_a_mean_of_test_accuracies_alone() -> None:
-    trace = [{**row, "accuracy_held_out": ""} for row in rows([0.1, 0.2, 0.4])]
-    found = accuracy.evaluate(make_scene(trace=trace))
-    assert found["accuracy_of_ten"] == pytest.approx(0.3)
-    assert "accuracy_held_out_of_ten" not in found

@@ -1,4 +1,4 @@
-"""NC: whose gradients an update conflicts with, and its mean over the rounds."""
+"""NC: whose gradients an update conflicts with."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from fu.evaluation import conflicts
 from fu.federation.local import Updates
 from fu.federation.task import State, Task
 from fu.methods import fedosd
-from tests.factories import SIZES, make_context, make_data, make_federation, make_partition, make_task, params_of
+from tests.factories import SIZES, make_data, make_federation, make_partition, make_task, params_of
 
 
 def test_conflicts_reuse_the_rounds_updates_and_cost_nothing() -> None:
@@ -69,14 +69,3 @@ def test_rounds_of_fedosd_conflict_with_nobody_and_plain_ascent_does(direction: 
     theta = task().original_model
     after = fedosd.step(task(), params_of(fedosd, direction=direction, loss="ascent"), State(theta), 2).theta
     assert conflicts.count(task(), theta, after, 2) == {"conflicts": expected}
-
-
-@pytest.mark.parametrize(
-    ("column", "expected"),
-    [(["", "2.0", "1.0", "0.0"], {"conflicts": 1.0}), (["", "3.0", "", "4.0"], {"conflicts": 3.5}), (["", ""], {})],
-)
-def test_the_metric_is_the_mean_over_the_rounds_that_counted_conflicts(
-    column: list[str], expected: dict[str, float]
-) -> None:
-    trace = [{"round": str(k), "conflicts": text} for k, text in enumerate(column)]
-    assert conflicts.evaluate(make_context(make_task(), trace=trace)) == expected

@@ -1,7 +1,6 @@
 """Both sides of Assumption 5.1, the groups' gradients and training losses, by hand on one pixel and two classes."""
 
 from math import log
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,15 +40,8 @@ def context(theta: tuple[float, float] = (0.0, 0.0), forgotten: tuple[int, ...] 
     pixels, labels = zip(*[pair for client in SAMPLES for pair in client], strict=True)
     ends = np.cumsum([len(client) for client in SAMPLES])
     test = [np.array([len(labels) + k]) for k in range(len(SAMPLES))]
-    none: Any = np.empty(0, np.int64)
-    part = Partition(
-        train=np.split(np.arange(len(labels)), ends[:-1]),
-        validation=[none] * len(SAMPLES),
-        test=test,
-        attacked=none,
-        backdoored=none,
-        absent=np.array([4]),
-    )
+    train, none = np.split(np.arange(len(labels)), ends[:-1]), [np.empty(0, np.int64)] * len(SAMPLES)
+    part = Partition(train, none, test, absent=np.array([4]))
     x = torch.tensor([*pixels, *[7.0] * len(test)])[:, None, None, None]
     y = torch.tensor([*labels, *[0] * len(test)])
     data = ClientData(x, y, part, 2, "all", None, Request(np.array(forgotten, np.int64)))

@@ -40,7 +40,7 @@ def context(member: float, other: float, request: Request | None = None) -> Cont
     forgotten = torch.zeros(len(y), dtype=torch.bool)
     forgotten[torch.from_numpy(rows[2])] = True
     x[torch.arange(len(y)), 0, y, 0] = torch.where(forgotten, other, member)
-    part = Partition(rows, [NONE] * 4, [NONE] * 4, attacked=NONE, backdoored=NONE, absent=np.array([3]))
+    part = Partition(rows, [NONE] * 4, [NONE] * 4, absent=np.array([3]))
     data = ClientData(x, y, part, CLASSES, "all", None, request or Request(np.array([2])))
     return Context(Network(Scaled(), data.device), data, torch.ones(1))
 

@@ -8,70 +8,56 @@ import pytest
 import torch
 from torch import Tensor
 
-from fu.audits.models import ALTERED, AUGMENTED, HELD_OUT, TEST, TRAIN, TRIGGERED
-from fu.audits.models import FORGOTTEN as FORGOTTEN_PROBE
+from fu.audits.models import ALTERED, AUGMENTED, FORGOTTEN, HELD_OUT, TEST, TRAIN, TRIGGERED
 from fu.data.clients import ClientData
+from fu.data.partition import Indices
 from fu.data.request import Request
 from fu.errors import UserError
 from fu.evaluation import predictions
 from fu.seeds import derive_integer
-from tests.evaluation.scene import CLASSES, FORGOTTEN, SHIFT, make_scene, swap_rows
 from tests.factories import SIZES, make_data, make_partition
 
 
-def same(probe: tuple[Tensor, Tensor], data: ClientData, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+def same(probe: tuple[Tensor, Tensor], data: ClientData, rows: Indices) -> bool:
     return all(torch.equal(*pair) for pair in zip(probe, data.clean(rows), strict=True))
 
 
 def test_probes_are_the_forgotten_clients_training_samples_and_the_retained_clients_test_samples() -> None:
-    data = make_scene().data
+    part = make_partition((7, 12, 9, 8), (1, 3))
+    data, gone = make_data(part), np.concatenate([part.train[1], part.train[3]])
     found = predictions.probes(data)
-    gone = np.concatenate([data.partition.train[client] for client in FORGOTTEN])
-    kept = np.concatenate([data.partition.test[client] for client in (0, 2, 4)])
-    assert (len(gone), len(kept)) == (4 + 8, 4 + 2 + 8)
     assert list(found) == ["forgotten", "triggered", "retained"]
     assert same(found["forgotten"], data, gone)
-    assert same(found["retained"], data, kept)
-    x, y = found["triggered"]
-    assert torch.equal(x, swap_rows(data.x[gone], y)[0].permute(0, 3, 1, 2))
-    assert torch.equal(y, (data.y[gone] + SHIFT) % CLASSES)
+    assert same(found["retained"], data, np.concatenate([part.test[0], part.test[2]]))
+    assert all(torch.equal(*pair) for pair in zip(found["triggered"], data.triggered(gone), strict=True))
 
 
-def test_probes_of_forgotten_samples_are_these_whoever_holds_them() -> None:
+def test_forgotten_samples_are_probed_whoever_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
     part = make_partition(trigger=False)
-    asked = np.sort(np.array([part.train[0][2], part.train[2][5]]))
-    data = replace_request(make_data(part), Request(np.array([1]), asked))
+    plain, others = make_data(part), [part.train[0][2], part.train[2][5]]
+
+    def asking(samples: list[int]) -> ClientData:
+        request = Request(np.array([1]), np.sort(samples))
+        return ClientData(plain.inputs, plain.y, part, plain.classes, "all", None, request)
+
+    data = asking(others)
     found = predictions.probes(data)
     assert list(found) == ["forgotten", "retained"]
-    assert same(found["forgotten"], data, np.concatenate([part.train[1], asked]))
-    assert same(found["retained"], data, np.concatenate([part.test[0], part.test[2]]))
-
-
-def test_an_audit_knows_which_samples_the_forgotten_are_and_sees_them_as_they_were_trained_on() -> None:
-    part = make_partition()
-    data = make_data(part, poison="share", asked=[1])
-    rows = predictions.audited_rows(data)
-    assert rows.tolist() == part.train[1].tolist()
-    x, y = predictions.audited(data)["forgotten"]
-    marked = torch.from_numpy(np.isin(rows, part.backdoored))
-    clean, triggered = data.clean(rows), data.triggered(rows)
-    assert 0 < marked.sum() < len(rows)
-    assert torch.equal(y, torch.where(marked, triggered[1], clean[1]))
-    assert torch.equal(x[marked], triggered[0][marked])
-    assert torch.equal(x[~marked], clean[0][~marked])
-
-
-def test_an_audits_forgotten_samples_are_those_of_forgotten_clients_then_those_asked_for_at_equal_distances(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    part = make_partition(trigger=False)
-    asked = np.sort(np.array([part.train[0][2], part.train[1][0], part.train[2][5]]))
-    data = replace_request(make_data(part), Request(np.array([1]), asked))
-    gone = [*part.train[1][~np.isin(part.train[1], asked)], *asked]
-    assert predictions.audited_rows(data).tolist() == gone
-    assert same(predictions.audited(data)["forgotten"], data, np.array(gone))
+    assert same(found["forgotten"], data, np.concatenate([part.train[1], np.sort(others)]))
+    data = asking([part.train[1][0], *others])  # an audit has those of client 1 once
+    gone = np.concatenate([part.train[1][1:], data.forgotten_samples])
+    assert predictions.audited_rows(data).tolist() == gone.tolist()
+    assert same(predictions.audited(data)["forgotten"], data, gone)
     monkeypatch.setattr(predictions, "MOST", 7)
     assert predictions.audited_rows(data).tolist() == [gone[len(gone) * k // 7] for k in range(7)]
+
+
+def test_an_audit_sees_the_forgotten_samples_as_they_were_trained_on() -> None:
+    data = make_data(make_partition(), poison="share", asked=[1])
+    x, y = predictions.audited(data)["forgotten"]
+    assert torch.equal(x, data.train(1)[0])
+    assert torch.equal(y, data.train(1)[1])
+    assert 0 < int((y != data.clean(predictions.audited_rows(data))[1]).sum()) < len(y)
 
 
 def test_held_out_are_the_forgotten_clients_own_test_samples_or_else_those_of_the_same_classes() -> None:
@@ -105,14 +91,14 @@ def test_a_backdoor_adds_triggered_test_samples_of_the_retained_clients_or_of_no
 def test_augmented_are_the_forgotten_samples_altered_and_there_are_none_of_text() -> None:
     data = make_data(make_partition(), poison="share")
     found = predictions.audited(data)
-    assert {*found} == {FORGOTTEN_PROBE, AUGMENTED, HELD_OUT, TRAIN, TEST, TRIGGERED, ALTERED}
-    x, y = found[FORGOTTEN_PROBE]
+    assert {*found} == {FORGOTTEN, AUGMENTED, HELD_OUT, TRAIN, TEST, TRIGGERED, ALTERED}
+    x, y = found[FORGOTTEN]
     moved, labels = found[AUGMENTED]
     assert torch.equal(moved, predictions.altered(x, derive_integer(AUGMENTED)))
     assert torch.equal(labels, y)
-    text = ClientData(torch.zeros(len(data.y), 9).byte(), data.y, make_partition(trigger=False), 10, "share")
-    of_text = predictions.audited(replace_request(text, Request(np.array([1]))))
-    assert {*of_text} == {FORGOTTEN_PROBE, HELD_OUT, TRAIN, TEST}
+    part, windows = make_partition(trigger=False), torch.zeros(len(data.y), 9).byte()
+    text = ClientData(windows, data.y, part, 10, "share", request=Request(np.array([1])))
+    assert {*predictions.audited(text)} == {FORGOTTEN, HELD_OUT, TRAIN, TEST}
 
 
 def test_images_are_shifted_by_one_or_two_pixels_in_all_directions_and_edges_are_repeated(
@@ -144,10 +130,6 @@ def test_noise_is_added_from_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert noise.std() == pytest.approx(0.1, rel=0.05)
 
 
-def replace_request(data: ClientData, request: Request) -> ClientData:
-    return ClientData(data.x, data.y, data.partition, data.classes, "all", data.mark, request)
-
-
 def test_where_nothing_is_forgotten_there_are_test_samples_alone_of_nobody_if_there_are_such() -> None:
     part = make_partition(trigger=False, absent=[2], held_out=6)
     data = make_data(part)
@@ -169,20 +151,15 @@ def test_a_probe_has_at_most_so_many_samples_at_equal_distances(monkeypatch: pyt
 
 
 def test_what_is_written_is_read_by_role(tmp_path: Path) -> None:
-    path, context = tmp_path / "x.predictions.safetensors", make_scene()
-    probes = predictions.probes(context.data)
-    logits = {name: context.network.logits(context.theta, x) for name, (x, _) in probes.items()}
-    labels = {name: y for name, (_, y) in probes.items()}
-    predictions.save(path, labels, {"unlearned": logits, "recovered": {name: -says for name, says in logits.items()}})
-    for role, sign in (("unlearned", 1), ("recovered", -1)):
+    path, y = tmp_path / "x.predictions.safetensors", torch.tensor([2, 0])
+    labels = {"forgotten": y, "retained": y}  # of one memory
+    logits = {name: torch.randn(3, 2).T for name in labels}  # not contiguous
+    roles = {"unlearned": logits, "recovered": {name: -says for name, says in logits.items()}}
+    predictions.save(path, labels, roles)
+    for role, expected in {predictions.LABELS: labels, **roles, "original": {}}.items():
         found = predictions.load(path, role)
-        assert found.keys() == probes.keys()
-        assert all(
-            torch.equal(found[name], sign * context.network.logits(context.theta, probes[name][0])) for name in found
-        )
-        assert {says.dtype for says in found.values()} == {torch.float32}
-    assert all(torch.equal(y, labels[name]) for name, y in predictions.load(path, predictions.LABELS).items())
-    assert predictions.load(path, "original") == {}
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], expected[name]) for name in found)
 
 
 def test_a_file_that_is_truncated_is_one_sentence(tmp_path: Path) -> None:

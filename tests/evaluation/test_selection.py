@@ -27,83 +27,63 @@ def diverged(round: int) -> dict[str, dict[str, float]]:
     return {"unlearned": {"diverged_round": round}, "recovered": {"diverged_round": round}}
 
 
-CHOICES: dict[str, tuple[dict[str, list[Any]], str]] = {
-    "the highest r-acc": ({"a": [evaluation(0.7)], "b": [evaluation(0.8)], "c": [evaluation(0.75)]}, "b"),
-    "minus asr": ({"a": [evaluation(0.9, 0.5)], "b": [evaluation(0.6, 0.1)]}, "b"),
-    "mean over seeds": (
-        {"a": [evaluation(0.9), evaluation(0.1)], "b": [evaluation(0.6), evaluation(0.5)]},
-        "b",
-    ),
-    "unlearning before post-training": (
-        {"a": [evaluation(0.6, 0, (0.9, 0.0))], "b": [evaluation(0.7, 0, (0.1, 0.0))]},
-        "b",
-    ),
-    "post-training among equals": (
-        {"a": [evaluation(0.7, 0, (0.8, 0.3))], "b": [evaluation(0.7, 0, (0.75, 0.0))]},
-        "b",
-    ),
-    "equal but for rounding": (
-        {"a": [evaluation(0.3, 0, (0.7, 0.0))], "b": [evaluation(0.1 + 0.2, 0, (0.6, 0.0))]},
-        "a",
-    ),
-    "the first of equals": ({"b": [evaluation(0.7)], "a": [evaluation(0.7)], "c": [evaluation(0.7)]}, "b"),
-    "no diverged trial, however good its other seed": (
-        {"a": [evaluation(1.0), diverged(9)], "b": [evaluation(0.1, 0.9), evaluation(0.1, 0.9)]},
-        "b",
-    ),
-    "none that diverged in post-training": (
-        {
-            "a": [{**evaluation(0.9), "recovered": {"diverged_round": 9.0}}],
-            "b": [evaluation(0.2, 0, (0.1, 0.9))],
-        },
-        "b",
-    ),
-    "the fewest diverged seeds": (
-        {
-            "a": [diverged(90), diverged(90), evaluation(0.9)],
-            "b": [diverged(2), evaluation(0.1), evaluation(0.1)],
-            "c": [diverged(99), diverged(99), diverged(99)],
-        },
-        "b",
-    ),
-    "of as many diverged seeds the later ones": (
-        {"a": [diverged(3), evaluation(0.9)], "b": [evaluation(0.1), diverged(8)], "c": [diverged(4), evaluation(0.5)]},
-        "b",
-    ),
-    "of as many diverged seeds one that lasted through unlearning": (
-        {"a": [diverged(9)], "b": [{**evaluation(0.3), "recovered": {"diverged_round": 5.0}}]},
-        "b",
-    ),
-    "where all diverged, the one that lasted longest": (
-        {"a": [diverged(3), diverged(4)], "b": [diverged(2), diverged(8)], "c": [diverged(4), diverged(4)]},
-        "b",
-    ),
-    "without a backdoor r-acc alone": (
-        {"a": [evaluation(0.7, None)], "b": [evaluation(0.8, None)], "c": [evaluation(0.1, None)]},
-        "b",
-    ),
-    "without post-training": ({"a": [evaluation(0.7, 0.2)], "b": [evaluation(0.7, 0.1)]}, "b"),
+CHOICES: dict[str, dict[str, list[Any]]] = {  # the winner is b
+    "the highest r-acc": {"a": [evaluation(0.7)], "b": [evaluation(0.8)], "c": [evaluation(0.75)]},
+    "minus asr": {"a": [evaluation(0.9, 0.5)], "b": [evaluation(0.6, 0.1)]},
+    "mean over seeds": {"a": [evaluation(0.9), evaluation(0.1)], "b": [evaluation(0.6), evaluation(0.5)]},
+    "unlearning before post-training": {
+        "a": [evaluation(0.6, 0, (0.9, 0.0))],
+        "b": [evaluation(0.7, 0, (0.1, 0.0))],
+    },
+    "post-training among equals": {
+        "a": [evaluation(0.7, 0, (0.8, 0.3))],
+        "b": [evaluation(0.7, 0, (0.75, 0.0))],
+    },
+    "equal but for rounding": {
+        "b": [evaluation(0.3, 0, (0.7, 0.0))],
+        "a": [evaluation(0.1 + 0.2, 0, (0.6, 0.0))],
+    },
+    "the first of equals": {"b": [evaluation(0.7)], "a": [evaluation(0.7)], "c": [evaluation(0.7)]},
+    "no diverged trial, however good its other seed": {
+        "a": [evaluation(1.0), diverged(9)],
+        "b": [evaluation(0.1, 0.9), evaluation(0.1, 0.9)],
+    },
+    "none that diverged in post-training": {
+        "a": [{**evaluation(0.9), "recovered": {"diverged_round": 9.0}}],
+        "b": [evaluation(0.2, 0, (0.1, 0.9))],
+    },
+    "the fewest diverged seeds": {
+        "a": [diverged(90), diverged(90), evaluation(0.9)],
+        "b": [diverged(2), evaluation(0.1), evaluation(0.1)],
+        "c": [diverged(99), diverged(99), diverged(99)],
+    },
+    "of as many diverged seeds the later ones": {
+        "a": [diverged(3), evaluation(0.9)],
+        "b": [evaluation(0.1), diverged(8)],
+        "c": [diverged(4), evaluation(0.5)],
+    },
+    "of as many diverged seeds one that lasted through unlearning": {
+        "a": [diverged(9)],
+        "b": [{**evaluation(0.3), "recovered": {"diverged_round": 5.0}}],
+    },
+    "where all diverged, the one that lasted longest": {
+        "a": [diverged(3), diverged(4)],
+        "b": [diverged(2), diverged(8)],
+        "c": [diverged(4), diverged(4)],
+    },
+    "without a backdoor r-acc alone": {"a": [evaluation(0.7, None)], "b": [evaluation(0.8, None)]},
+    "without post-training": {"a": [evaluation(0.7, 0.2)], "b": [evaluation(0.7, 0.1)]},
 }
 
 
 @pytest.mark.parametrize("rule", list(CHOICES))
 def test_the_trial_of_a_grid_is_chosen_by_its_rule(rule: str) -> None:
-    trials, expected = CHOICES[rule]
-    assert selection.choose(trials, TERMS, ROLES) == expected
+    assert selection.choose(CHOICES[rule], TERMS, ROLES) == "b"
 
 
 def test_a_seed_is_lost_in_the_first_round_that_leaves_the_finite_numbers() -> None:
     later = {"unlearned": {"diverged_round": 3.0}, "recovered": {"diverged_round": 5.0}}
     assert selection.rounds_of_divergence([later, evaluation(0.7), diverged(9)]) == [3, 9]
-
-
-def test_numbers_that_a_table_shows_do_not_matter_to_the_choice() -> None:
-    trials = {"a": [evaluation(0.7, 0.2, (0.6, 0.1))], "b": [evaluation(0.7, 0.2, (0.6, 0.0))]}
-    for name in ("a", "b"):
-        for role in ("original", "unlearned", "recovered"):
-            trials[name][0][role] |= {"r_acc": float(name == "a"), "asr": float(name == "b"), "distance": 5.0}
-    assert selection.choose(trials, TERMS, ROLES) == "b"
-    assert [selection.score(trials["a"], role, TERMS) for role in ROLES] == pytest.approx([0.5, 0.5])
 
 
 def test_a_score_is_the_sum_of_its_terms_some_of_them_subtracted() -> None:
@@ -114,17 +94,10 @@ def test_a_score_is_the_sum_of_its_terms_some_of_them_subtracted() -> None:
     assert selection.score(found, "unlearned", {"a": 1}) is None
 
 
-def test_trainings_are_chosen_by_their_trained_models() -> None:
-    trials = {"a": [{"original": {"accuracy": 0.7}}], "b": [{"original": {"accuracy": 0.8}}]}
-    assert selection.choose(trials, {"accuracy": 1}, ["original"]) == "b"
-    assert selection.choose(trials, {"accuracy": -1}, ["original"]) == "a"
-
-
 def test_the_rule_is_said_in_words() -> None:
-    assert selection.rule("R-Acc minus ASR", ROLES, [3, 4]) == (
-        "on seeds 3, 4: fewest diverged, then highest mean R-Acc minus ASR on validation data after unlearning, then "
-        "the same after post-training, then the first; if all diverged, the last to do so"
-    )
-    assert selection.rule("Accuracy", ["original"], [3]) == (
-        "on seed 3: highest Accuracy on validation data, then the first; if all diverged, the last to do so"
-    )
+    first, last = "highest {}Accuracy on validation data{}, then the first", "if all diverged, the last to do so"
+    expected = f"on seed 3: {first.format('', '')}; {last}"
+    assert selection.rule("Accuracy", ["original"], [3]) == expected
+    stages = " after unlearning, then the same after post-training"
+    expected = f"on seeds 3, 4: fewest diverged, then {first.format('mean ', stages)}; {last}"
+    assert selection.rule("Accuracy", ROLES, [3, 4]) == expected

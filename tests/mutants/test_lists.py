@@ -33,15 +33,11 @@ def root(tmp_path: Path) -> Path:
     ("content", "words"),
     [
         ("[", "part.yaml: this is not YAML"),
-        ("5", "part.yaml: must be a list of mutants, each with file, line, broken and tests."),
-        ("[]", "part.yaml: must be a list of mutants"),
+        ("[]", "part.yaml: must be a list of mutants, each with file, line, broken and tests."),
         ([{**GOOD, "brocken": ""}], "part.yaml: mutant 1: brocken: unknown key; did you mean 'broken'?"),
-        ([GOOD, {"file": "fu/sums.py"}], "part.yaml: mutant 2: line: is missing"),
-        ([{**GOOD, "defended": ""}], "mutant 1: defended: String should have at least 1 character, got ''."),
         ([{**GOOD, "file": "cod.py"}], "part.yaml: mutant 1: there is no file cod.py."),
         ([{**GOOD, "tests": ["test_sums.py", "tests/x"]}], "mutant 1: there are no tests tests/x."),
         ([{**GOOD, "line": "a * b"}], "'a * b' must occur exactly once in fu/sums.py, but occurs 0 times."),
-        ([{**GOOD, "line": "return a + "}], "'return a + ' must occur exactly once in fu/sums.py, but occurs 2 times."),
         ([{**GOOD, "broken": "a +"}], "'a +' leaves fu/sums.py invalid: invalid syntax in line 2."),
     ],
 )
@@ -89,12 +85,7 @@ def test_tests_that_pass_only_after_others_are_told(root: Path) -> None:
     [
         ("killed", None, 0, ("1         1         0         0",)),
         ("survived", None, 1, ("SURVIVED: fu/sums.py: a + b  ->  a - b\n", "1         0         0         1")),
-        (
-            "survived",
-            "nobody asks",
-            0,
-            ("defended: fu/sums.py: a + b", "1         0         1         0"),
-        ),
+        ("survived", "nobody asks", 0, ("defended: fu/sums.py: a + b", "1         0         1         0")),
         ("killed", "nobody asks", 0, ("killed although defended", "1         1         0         0")),
     ],
 )
