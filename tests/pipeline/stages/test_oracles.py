@@ -227,10 +227,10 @@ def test_a_request_is_in_the_archive_and_its_samples_are_counted(tmp_path: Path)
 
 
 def test_probes_of_text_are_the_numbers_of_characters(tmp_path: Path) -> None:
-    data = text.made(tmp_path)
-    part = text.drawn(tmp_path, data)
+    scene = text.made(tmp_path)
+    part = text.drawn(scene)
     np.savez(tmp_path / "request.npz", **Request(np.array([2])).arrays())  # type: ignore[arg-type]
-    given: Any = {"data": data, "partition": tmp_path / "partition.npz", "request": [tmp_path / "request.npz"]}
+    given: Any = scene.asked
     choice = text.TRAINING.model
     about_it = {"dataset": "letters", "attack": None}
     layout = Layout(lstm.build((80,), 26, lstm.Params(**choice.params)))
@@ -247,7 +247,7 @@ def test_probes_of_text_are_the_numbers_of_characters(tmp_path: Path) -> None:
         archive=tmp_path / "text.zip",
     )
     oracles.main(SPEC.model_copy(update={**about_it, "seeds": (0,)}), files, OPTIONS)
-    probes, x = arrays_of(files.archive, "probes"), archives.read(data, "letters")["x_train"]
+    probes, x = arrays_of(files.archive, "probes"), archives.read(scene("letters.npz"), "letters")["x_train"]
     assert probes["x.forgotten"].dtype == np.uint8
     assert np.array_equal(probes["x.forgotten"], x[part.train[2]])
     mine = {name.removeprefix("y."): np.zeros((1, len(y), 26)) for name, y in probes.items() if name.startswith("y.")}

@@ -65,15 +65,6 @@ def test_a_row_for_each_seed_attack_round_and_metric(scene: Scene) -> None:
     assert {"asr", "forget_set_accuracy", "retained_accuracy"} < set(found[5, "retained", 0])
 
 
-def test_round_0_is_the_trial_s_model_as_it_is_under_both_attacks(scene: Scene) -> None:
-    first = {
-        (row["seed"], row["attack"], row["metric"]): float(row["value"]) for row in made(scene) if row["round"] == "0"
-    }
-    for attack in ATTACKS:
-        assert {key[2]: value for key, value in first.items() if key[:2] == ("5", attack)} == numbers(model(1))
-        assert {key[2]: value for key, value in first.items() if key[:2] == ("3", attack)} == numbers(model(2))
-
-
 @pytest.mark.parametrize("lost", ["o0", "m0"])
 def test_a_seed_in_which_a_model_diverged_is_left_out(scene: Scene, lost: str) -> None:
     whole, rows = made(scene), made(scene, (lost,))
