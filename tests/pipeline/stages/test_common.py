@@ -20,7 +20,7 @@ from fu.pipeline.provenance import certificate, digest
 from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.stages import common, data
 from fu.pipeline.stages.common import Options, atomic_outputs
-from tests.mistakes import contents, ends_with_one_sentence
+from tests.mistakes import contents, has
 
 COMPLETE = "; `make show CELL=...` prints a complete command."
 
@@ -64,9 +64,6 @@ def test_a_stage_is_given_what_its_command_line_says() -> None:
     assert spec == Spec(lr=0.1, rounds=3)
     assert files == Files([Path("a"), Path("b")], Path("c/d"))
     assert options == Options(digest.digest("fu.pipeline.stages.data"), 2, "cpu", 0.5)
-
-
-def test_a_list_of_no_files_is_empty_and_options_have_defaults() -> None:
     ((_, files, options),) = run("--spec", '{"lr": 0.1}', "--output", "c")
     assert files == Files([], Path("c"))
     assert (options.threads, options.device, options.checkpoint_seconds) == (1, "auto", 30.0)
@@ -76,16 +73,9 @@ def test_a_list_of_no_files_is_empty_and_options_have_defaults() -> None:
     ("spec", "words"),
     [
         ("{", "--spec: Invalid JSON: EOF while parsing an object at line 1 column 1, got '{'"),
-        ("", "--spec: Invalid JSON: EOF while parsing a value at line 1 column 0, got ''"),
         ("[1]", "--spec: Input should be an object, got [1]"),
-        ("5", "--spec: Input should be an object, got 5"),
-        ("null", "--spec: Input should be an object, got None"),
         ("{}", "--spec: lr: is missing"),
         ('{"lr": 1, "rouns": 2}', "--spec: rouns: unknown key; did you mean 'rounds'? allowed: lr, rounds"),
-        (
-            '{"lr": "fast"}',
-            "--spec: lr: Input should be a valid number, unable to parse string as a number, got 'fast'",
-        ),
     ],
 )
 def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None:
@@ -93,20 +83,9 @@ def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None
 
 
 def test_code_that_was_edited_after_planning_does_not_run() -> None:
-    spec = data.Spec(dataset="digits", archive=None)
-    planned = digest.digest(*digest.modules_of("data", spec))
-    given: list[data.Spec] = []
-
-    def stage(code: str) -> None:
-        words = ["--spec", common.canonical(spec), "--output", "x", "--code", code]
-        common.run(data.Spec, Files, lambda *found: given.append(found[0]), words)
-
-    stage(planned)
-    assert given == [spec]
-    with pytest.raises(SystemExit) as caught:
-        stage("0" * 16)
-    assert caught.value.code == "error: data: the code was edited after this job was planned; run snakemake again."
-    assert given == [spec]
+    words = ("--spec", '{"lr": 1}', "--output", "x", "--code")
+    assert len(run(*words, digest.digest("fu.pipeline.stages.data"))) == 1
+    assert refused(*words, "0" * 16) == "data: the code was edited after this job was planned; run snakemake again."
 
 
 def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,11 +96,6 @@ def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.Cap
         common.run(Spec, Files, stage, ["--spec", '{"lr": 1}', "--output", "x"])
     assert caught.value.code == "error: a.npz: there is no such file."
     assert capsys.readouterr() == ("", "")
-
-
-def test_the_process_of_a_stage_refuses_a_spec_that_is_no_json_and_makes_nothing(tmp_path: Path) -> None:
-    files = ("--data", str(tmp_path / "x.npz"), "--partition", str(tmp_path / "y.npz"))
-    ends_with_one_sentence(tmp_path, "--spec: Invalid JSON", "fu.pipeline.stages.partition", "--spec", "{", *files)
 
 
 def test_a_folder_of_plugins_is_known_to_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +167,13 @@ def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0
     common.run(Spec, Files, main, words, reads=lambda spec, files: {"made_of": files.made_of})
 
 
+def told(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> str:
+    """Return the sentence with which a stage ends that would certify its output."""
+    with pytest.raises(SystemExit) as caught:
+        made(main, *more, lr=lr)
+    return str(caught.value).removeprefix("error: ")
+
+
 def write(spec: Spec, files: Files, options: Options) -> None:
     """Make the output."""
     with atomic_outputs(options, files.output) as (part,):
@@ -248,8 +229,7 @@ def test_a_job_that_did_not_run_what_was_planned_replaces_nothing(
             part.write_text("by other code")
             monkeypatch.setattr(digest, "replaced", lambda *modules: "torch")
 
-    with pytest.raises(SystemExit, match=r"^error: data: torch changed while this job ran; run snakemake again\.$"):
-        made(main)
+    assert told(main) == "data: torch changed while this job ran; run snakemake again."
     assert contents(Path()) == old
 
 
@@ -263,8 +243,7 @@ def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(certificate, "write", killed)
-    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
-        made(write, lr=0.2)
+    assert told(write, lr=0.2) == "data: No space left on device; existing outputs are kept."
     assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
 
 
@@ -287,10 +266,7 @@ def test_a_job_for_which_the_gpu_is_too_full_runs_once_more_alone_on_it(
     assert "data: the GPU's memory is full; once more, alone on it." in capsys.readouterr().err
     fits, alone = [False, False], [True, False]
     calls.clear()
-    with pytest.raises(
-        SystemExit, match=r"^error: data: this job does not fit into the GPU's memory; .*\(jobs_per_gpu\)"
-    ):
-        made(main, lr=0.2)
+    has(told(main, lr=0.2), "data: this job does not fit into the GPU's memory; ", "jobs_per_gpu")
     assert calls == [False, False]
     assert Path("model.csv").read_text() == "lr 0.1"
 
@@ -301,21 +277,15 @@ def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(b
     def main(spec: Spec, files: Files, options: Options) -> None:
         raise AssertionError
 
-    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content does not match partition\.made\.json"):
-        made(main)
+    assert told(main).startswith("partition.npz: the content does not match partition.made.json")
 
 
 def test_a_job_whose_outputs_another_process_is_making_does_not_begin(
     before: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificate, "PATIENCE_S", 0.1)
-    with (
-        certificate.locked(Path("model.made.json")),
-        pytest.raises(
-            SystemExit, match=r"^error: model\.made\.json: process \d+ on \S+ is making the same outputs; wait"
-        ),
-    ):
-        made(write)
+    with certificate.locked(Path("model.made.json")):
+        has(told(write), "model.made.json: process ", " is making the same outputs; wait")
     assert not Path("model.csv").exists()
 
 
@@ -327,10 +297,7 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
         raise OSError(number, os.strerror(number), "model.made.json")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(
-        SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; existing outputs are kept"
-    ):
-        made(write)
+    assert told(write) == f"model.made.json: {os.strerror(number)}; existing outputs are kept."
 
 
 @pytest.mark.parametrize("lay", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
@@ -338,34 +305,25 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
 def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
     before: Path, place: str, lay: Callable[[Path], None]
 ) -> None:
-    begun: list[Path] = []
-
     def main(spec: Spec, files: Files, options: Options) -> None:
-        with atomic_outputs(options, files.output) as parts:
-            begun.extend(parts)
+        with atomic_outputs(options, files.output):
+            raise AssertionError
 
     made(write)
     Path(place).unlink()
     lay(Path(place))
-    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, pipe or device is in the place of"):
-        made(main, "--unless-made")
-    assert begun == []
+    assert told(main, "--unless-made").startswith(f"{place}: a folder, pipe or device is in the place of")
     assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
 
 
 def test_a_full_disk_that_a_library_tells_in_an_error_of_its_own_is_told(before: Path) -> None:
-    def main(number: int) -> None:
-        def fail(spec: Spec, files: Files, options: Options) -> None:
-            raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
+    """Any other error is a fault of the code, and keeps its traceback."""
+    number = errno.ENOSPC
 
-        made(fail)
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
 
-    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
-        main(errno.ENOSPC)
+    assert told(main) == "data: No space left on device; existing outputs are kept."
+    number = errno.EISDIR
     with pytest.raises(SafetensorError):
-        main(errno.EISDIR)
-
-
-def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        made(lambda spec, files, options: Path("absent").unlink())
+        made(main)
