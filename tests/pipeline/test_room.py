@@ -60,6 +60,8 @@ def test_two_requests_on_one_partition_are_one_training(with_toy: Path) -> None:
     assert of(planned, "partition", "mine") == ["toy/one/seed0"]
     assert of(planned, "train", "mine") == ["toy/one/seed0 original"]
     assert of(planned, "request", "mine") == ["toy/one/seed0", "toy/two/seed0"]
+    measured = [name for name in of(planned, "evaluate", "mine") if "original" in name]  # of whose accuracy counts
+    assert measured == ["toy/one/seed0 original evaluation", "toy/two/seed0 original evaluation"]
     home = planned.paths("train", "model", run="toy/one/seed0", trial="original")
     later = planned.job("unlearn", {"run": "toy/two/seed0", "trial": "fedosd+lr0.02"})
     assert later.inputs["original"] == home
@@ -67,39 +69,30 @@ def test_two_requests_on_one_partition_are_one_training(with_toy: Path) -> None:
     assert later.inputs["request"] == [planned.paths("request", "request", run="toy/two/seed0")]
 
 
-def test_the_original_model_is_evaluated_for_each_request(with_toy: Path) -> None:
-    """Whose accuracy counts is what a request says."""
-    planned = asking([1])
-    found = [name for name in of(planned, "evaluate", "mine") if "original" in name]
-    assert found == ["toy/one/seed0 original evaluation", "toy/two/seed0 original evaluation"]
-
-
 def test_another_request_runs_no_training(with_toy: Path) -> None:
     """A request's own jobs stay the same files with other inputs' contents; its spec alone is another."""
     assert changed(asking([1]), asking([2]), "mine") == {"request toy/two/seed0"}
 
 
-@pytest.mark.parametrize("own", [{"clients_per_round": 2}, {"rounds": 5}, {"momentum": 0.5}], ids=lambda own: min(own))
-def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any]) -> None:
-    """The partition stays that of the base."""
+@pytest.mark.parametrize(
+    ("own", "partitions"),
+    [
+        ({"training": {"clients_per_round": 2}}, ["one"]),
+        ({"training": {"rounds": 5}}, ["one"]),
+        ({"training": {"momentum": 0.5}}, ["one"]),
+        ({"data": {"clients": 5}}, ["one", "two"]),
+    ],
+)
+def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any], partitions: list[str]) -> None:
     training: dict[str, Any] = {"training": {"history": []}}
     scenarios = {
         "one": {"label": "One", "base": "iid", "settings": {**ASKED, **training}},
-        "two": {"label": "Two", "base": "one", "settings": {"training": own}},
+        "two": {"label": "Two", "base": "one", "settings": own},
     }
     shown = table(scenarios=["one", "two"], methods=["retraining"])
     planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
     assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/two/seed0 original"]
-    assert of(planned, "partition", "mine") == ["toy/one/seed0"]
-
-
-def test_another_partition_is_trained_apart(with_toy: Path) -> None:
-    other = {"label": "Three", "base": "one", "settings": {"data": {"clients": 5}}}
-    scenarios = {"one": {"label": "One", "base": "iid", "settings": ASKED}, "three": other}
-    shown = table(scenarios=["one", "three"], methods=["retraining"])
-    planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
-    assert of(planned, "partition", "mine") == ["toy/one/seed0", "toy/three/seed0"]
-    assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/three/seed0 original"]
+    assert of(planned, "partition", "mine") == [f"toy/{name}/seed0" for name in partitions]
 
 
 # ---- trainings -------------------------------------------------------------------------------------------------------
