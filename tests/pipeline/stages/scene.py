@@ -126,7 +126,7 @@ class Scene:
 
     def recover(self, spec: recover.Spec) -> None:
         """Post-train the unlearned model."""
-        models = {role: self(f"{role}.safetensors") for role in ("original", "unlearned")}
+        models: dict[str, Any] = {role: self(f"{role}.safetensors") for role in ("original", "unlearned")}
         recover.main(spec, recover.Files(**self.asked, **self.outputs("recovered"), **models), OPTIONS)
 
     def evaluate(self, spec: evaluate.Spec) -> list[dict[str, str]]:

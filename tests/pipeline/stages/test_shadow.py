@@ -142,7 +142,7 @@ def test_shadows_that_a_killed_job_left_of_another_request_do_not_count(
         return drive(*args, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(driver, "drive", killed)
+        patched.setattr(plugged, "drive", killed)
         with pytest.raises(KilledError):
             made(scene)
     assert len([*scene("run").glob(".*.checkpoint")]) == 2
@@ -159,7 +159,7 @@ def test_draws_of_shadows_belong_to_their_request(scene: Scene, monkeypatch: pyt
         seeds.append(task.seed)
         return drive(task, *args, **more)
 
-    monkeypatch.setattr(driver, "drive", seen)
+    monkeypatch.setattr(plugged, "drive", seen)
     made(scene)
     sample = np.sort(PART.train[0][:2])
     ask(scene, samples=sample)
