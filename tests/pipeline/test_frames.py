@@ -73,17 +73,6 @@ def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
     pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
 
 
-@pytest.mark.parametrize("kind", ["table", "curves"])
-def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str, results: Path) -> None:
-    frame = read(entry_of(kind), results)
-    seconds = frame[frame["metric"] == "seconds"]
-    assert set(frame[frame["metric"] != "seconds"]["device"].dropna()) == set()
-    models = {"scratch.unlearned": 2, "ours+chosen.unlearned": 2, "ours+chosen.recovered": 4}
-    rows = {(f"small/{model}", last, "toy, 1 thread(s)") for model, last in models.items()}
-    wanted = rows if kind == "curves" else set()
-    assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
-
-
 def test_evaluations_come_with_the_seconds_of_each_model_where_a_kind_reads_them(results: Path) -> None:
     frame = read(entry_of("table", reads=("evaluations", "costs")), results)
     others = frame[frame["metric"] != "seconds"].reset_index(drop=True)

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from fu.contents import checksum
 from fu.errors import UserError
 from fu.pipeline.provenance import certificate, digest
 from fu.pipeline.provenance.certificate import Certificate
-from fu.pipeline.stages import common, data
+from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options, atomic_outputs
 from tests.mistakes import contents, has
 
@@ -98,22 +97,6 @@ def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.Cap
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_folder_of_plugins_is_known_to_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fu.datasets
-
-    monkeypatch.setattr("fu.plugins.FOLDERS", [])
-    monkeypatch.setattr(fu.datasets, "__path__", list(fu.datasets.__path__))
-    (tmp_path / "datasets").mkdir()
-    text = "from fu.data.dataset import Dataset\nABOUT = Dataset((28, 28, 1), 7, 20)\n"
-    (tmp_path / "datasets" / "ours_of_the_tests.py").write_text(text)
-    spec = json.dumps({"dataset": "ours_of_the_tests", "archive": None})
-    given: list[Options] = []
-    words = ["--spec", spec, "--output", "x", "--plugins", str(tmp_path)]
-    common.run(data.Spec, Files, lambda *found: given.append(found[2]), words)
-    assert given[0].code == digest.digest("fu.pipeline.stages.data", "fu.datasets.ours_of_the_tests")
-    sys.modules.pop("fu.datasets.ours_of_the_tests", None)
-
-
 def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.write_text("")
@@ -126,8 +109,7 @@ def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> No
     assert stat.S_IMODE(first.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("stop"), UserError("the disk is full.")])
-def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: Exception) -> None:
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     old = tmp_path / "old.csv"
     old.write_text("before")
     (tmp_path / ".part-1-old.csv").write_text("left by a killed job")
@@ -135,9 +117,9 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: 
     def job() -> None:
         with atomic_outputs(Options(), old, tmp_path / "new.csv") as (part, _):
             part.write_text("half")
-            raise error
+            raise KeyboardInterrupt
 
-    with pytest.raises(type(error), match=str(error)):
+    with pytest.raises(KeyboardInterrupt):
         job()
     assert contents(tmp_path) == {"old.csv": b"before"}
 
@@ -152,12 +134,18 @@ def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_
 
 @pytest.fixture
 def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What another job has made: a partition and its certificate."""
+    """What another job has made."""
     monkeypatch.chdir(tmp_path)
-    Path("partition.npz").write_text("drawn")
-    outputs = {"partition.npz": (5, checksum(Path("partition.npz")))}
-    certificate.write(Path("partition.made.json"), Certificate("k", "partition", {}, "c", {}, {}, outputs))
-    return Path("partition.npz")
+    return lay("drawn")
+
+
+def lay(text: str) -> Path:
+    """Write a partition with its certificate."""
+    path = Path("partition.npz")
+    path.write_text(text)
+    made = Certificate("k", "partition", {}, "c", {}, {}, {path.name: (len(text), checksum(path))})
+    certificate.write(Path("partition.made.json"), made)
+    return path
 
 
 def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> None:
@@ -209,11 +197,7 @@ def test_what_is_made_already_is_not_made_again_unless_something_differs(before:
     Path("model.csv").write_text("lr 0.3")
     made(main, "--unless-made", lr=0.2)
     assert calls == [0.1, 0.1, 0.2, 0.2]
-    before.write_text("other")
-    certificate.write(
-        Path("partition.made.json"),
-        Certificate("k", "partition", {}, "c", {}, {}, {"partition.npz": (5, checksum(before))}),
-    )
+    lay("other")
     made(main, "--unless-made", lr=0.2)
     assert calls == [0.1, 0.1, 0.2, 0.2, 0.2]
 
@@ -300,10 +284,10 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
     assert told(write) == f"model.made.json: {os.strerror(number)}; existing outputs are kept."
 
 
-@pytest.mark.parametrize("lay", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize("place", ["model.csv", "model.made.json"])
 def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
-    before: Path, place: str, lay: Callable[[Path], None]
+    before: Path, place: str, put: Callable[[Path], None]
 ) -> None:
     def main(spec: Spec, files: Files, options: Options) -> None:
         with atomic_outputs(options, files.output):
@@ -311,7 +295,7 @@ def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
 
     made(write)
     Path(place).unlink()
-    lay(Path(place))
+    put(Path(place))
     assert told(main, "--unless-made").startswith(f"{place}: a folder, pipe or device is in the place of")
     assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
 

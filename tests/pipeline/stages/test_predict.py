@@ -1,16 +1,13 @@
 """What the models of a trial say of the probes: all logits in the order of seeds, without models that diverged."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fu.data.request import Request
 from fu.evaluation import predictions
 from fu.pipeline.stages import predict
-from tests.factories import make_partition
 from tests.pipeline.stages.scene import BUILD, LABELS, MODEL, NORMALISED, OPTIONS, Scene, make_data, make_scene, model
 
 PROBES = ("forgotten", "held_out", "retained_train", "retained_test", "augmented", "triggered", "triggered_altered")
@@ -66,14 +63,3 @@ def test_the_probes_are_who_they_say_they_are() -> None:
     assert torch.equal(probes["retained_test"][1], labels[np.concatenate([part.test[0], part.test[2]])])
     assert torch.equal(probes["held_out"][1], labels[part.test[1]])
     assert torch.equal(probes["triggered"][1], (probes["retained_test"][1] + 5) % 10)
-
-
-def test_held_out_samples_are_of_the_forgotten_classes_alone_where_clients_have_no_tests() -> None:
-    part = make_partition((7, 2, 9), trigger=False)
-    tests = np.concatenate(part.test)
-    part = replace(part, test=[tests[:0]] * 3, global_test=tests)
-    data = make_data("share", part, request=Request(np.array([1])))
-    probes = predictions.audited(data)
-    own = {*probes["forgotten"][1].tolist()}
-    assert {*probes["held_out"][1].tolist()} <= own
-    assert not {*probes["retained_test"][1].tolist()} <= own

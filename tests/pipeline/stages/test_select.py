@@ -88,13 +88,6 @@ def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_m
     }
 
 
-def test_a_term_that_is_better_lower_counts_against_a_trial(tmp_path: Path) -> None:
-    files = [evaluation(tmp_path / f"{value}.csv", distance=value) for value in (0.2, 0.7)]
-    for sign, best in ((1, "other"), (-1, "one")):
-        by = {**FEDOSD, "terms": (("distance", sign),)}
-        assert chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)["selected"] == best
-
-
 def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:
     files = [evaluation(tmp_path / "0.csv", diverged_round=3), evaluation(tmp_path / "1.csv", r_acc_validation=0.1)]
     assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
