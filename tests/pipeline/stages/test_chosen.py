@@ -127,17 +127,11 @@ def test_where_the_points_were_computed_the_selected_one_s_outputs_are_copied(
     assert grid.made() == f"model of {POINTS[chosen]}"
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_elsewhere_the_selected_point_is_computed(grid: Grid, point: str) -> None:
-    grid.select(point)
-    assert grid.chosen()
-    assert grid.made() == f"model of {POINTS[point]}"
-
-
 @pytest.mark.parametrize("copies", [False, True])
 def test_another_choice_is_another_model(grid: Grid, copies: bool) -> None:
     grid.own()
     assert grid.chosen(copies=copies) == (not copies)
+    assert grid.made() == "model of 0.1"
     grid.select("m+lr0.2")
     assert grid.chosen(copies=copies) == (not copies)
     assert grid.made() == "model of 0.2"
@@ -160,13 +154,6 @@ def test_another_point_that_is_made_again_leaves_the_copies(grid: Grid, capsys: 
     grid.own({"m+lr0.2": 0.2})  # whose cost is another one now
     assert not grid.chosen(copies=True)
     assert "already made" in capsys.readouterr().err
-    assert grid.made() == "model of 0.1"
-
-
-def test_other_inputs_are_computed_with(grid: Grid) -> None:
-    assert grid.chosen()
-    grid.write("digits.npz", "other data")
-    assert grid.chosen()
     assert grid.made() == "model of 0.1"
 
 

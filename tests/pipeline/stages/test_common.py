@@ -14,7 +14,6 @@ from safetensors import SafetensorError
 
 from fu import gpus
 from fu.contents import checksum
-from fu.errors import UserError
 from fu.pipeline.provenance import certificate, digest
 from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.stages import common
@@ -85,16 +84,6 @@ def test_code_that_was_edited_after_planning_does_not_run() -> None:
     words = ("--spec", '{"lr": 1}', "--output", "x", "--code")
     assert len(run(*words, digest.digest("fu.pipeline.stages.data"))) == 1
     assert refused(*words, "0" * 16) == "data: the code was edited after this job was planned; run snakemake again."
-
-
-def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    def stage(*_: object) -> None:
-        raise UserError("a.npz: there is no such file.")
-
-    with pytest.raises(SystemExit) as caught:
-        common.run(Spec, Files, stage, ["--spec", '{"lr": 1}', "--output", "x"])
-    assert caught.value.code == "error: a.npz: there is no such file."
-    assert capsys.readouterr() == ("", "")
 
 
 def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> None:
