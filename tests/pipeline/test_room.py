@@ -11,7 +11,7 @@ from fu.pipeline.plan import estimates
 from fu.pipeline.plan.plan import Plan
 from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
-from tests.pipeline.plans import PAPERS, made
+from tests.pipeline.plans import PAPERS, made, rate, spec
 
 Keys = set[str]
 ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": [0]}}}
@@ -145,13 +145,10 @@ def test_a_training_is_measured_once_unless_a_scenario_measures_something_else(w
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
     """Others are the same training for every number of its samples."""
     planned = Plan(helped())
-
-    def server(n: int, trial: str) -> Any:
-        job = planned.job("train", {"run": f"helped/few-server-s1-n{n}/seed0", "trial": trial})
-        return job.spec.model_dump()["server"]
-
-    found = {(n, trial): server(n, trial) for n in (5, 20) for trial in ("fedavg", "safari+q0.2")}
-    assert found == {(5, "fedavg"): None, (20, "fedavg"): None, (5, "safari+q0.2"): 5, (20, "safari+q0.2"): 20}
+    for n in (5, 20):
+        run = f"helped/few-server-s1-n{n}/seed0"
+        assert spec(planned, "train", run, "fedavg")["server"] is None
+        assert spec(planned, "train", run, "safari+q0.2")["server"] == n
 
 
 def test_retraining_and_shadows_have_as_many_of_the_servers_samples_as_their_training(with_toy: Path) -> None:
@@ -162,8 +159,8 @@ def test_retraining_and_shadows_have_as_many_of_the_servers_samples_as_their_tra
     for n in (5, 20):
         run = f"helped/few-server-s1-n{n}/seed0"
         for stage, trial in (("unlearn", "again+trained-q0.2"), ("shadow", "safari+q0.2"), ("train", "safari+q0.2")):
-            assert planned.job(stage, {"run": run, "trial": trial}).spec.model_dump()["server"] == n, stage
-        assert planned.job("shadow", {"run": run, "trial": "fedavg"}).spec.model_dump()["server"] is None
+            assert spec(planned, stage, run, trial)["server"] == n, stage
+        assert spec(planned, "shadow", run, "fedavg")["server"] is None
 
 
 def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path) -> None:
@@ -266,8 +263,8 @@ def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_toge
 def test_retraining_trains_as_its_model_was_trained(with_toy: Path) -> None:
     planned = unlearning_trained()
     for lr in (0.1, 0.2):
-        train = planned.job("train", {"run": "toy/iid/seed0", "trial": f"tuned+lr{lr}"}).spec.model_dump()
-        again = planned.job("unlearn", {"run": "toy/iid/seed0", "trial": f"again+trained-lr{lr}"}).spec.model_dump()
+        train = spec(planned, "train", "toy/iid/seed0", f"tuned+lr{lr}")
+        again = spec(planned, "unlearn", "toy/iid/seed0", f"again+trained-lr{lr}")
         assert again["training"] == train["training"]
         assert again["local"] == train["local"]
         assert (train["local"]["lr"], train["local"]["momentum"]) == (lr, 0.5)
@@ -275,10 +272,7 @@ def test_retraining_trains_as_its_model_was_trained(with_toy: Path) -> None:
 
 def test_a_method_takes_the_learning_rate_of_its_training_where_it_says_nothing(with_toy: Path) -> None:
     planned = unlearning_trained(settings={"unlearning": {"lr": None}, "grid": {"unlearning.lr": []}})
-    rates = {
-        name: planned.job("unlearn", {"run": "toy/iid/seed0", "trial": name}).spec.model_dump()["local"]["lr"]
-        for name in planned.names["toy/iid", "from"]
-    }
+    rates = {name: rate(planned, "toy/iid/seed0", name) for name in planned.names["toy/iid", "from"]}
     assert rates == {"from+trained-lr0.1": 0.1, "from+trained-lr0.2": 0.2}
 
 

@@ -167,12 +167,13 @@ def write_outcome(
     Removes the checkpoint and the models beside it. Where a training keeps models, they are its history.
     """
     with atomic_outputs(options, *outputs_of(spec.stage, files)) as parts:
-        model_files.save(parts[0], task.federation.layout, outcome.state.theta, outcome.diverged)
+        model, trace, cost, *histories = parts
+        model_files.save(model, task.federation.layout, outcome.state.theta, outcome.diverged)
         names = [*(plugins.load("evaluation", name).TRACE for name in spec.traced), spec.counted]
-        write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
-        cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
-        parts[2].write_text(json.dumps(cost, indent=2) + "\n")
-        for history in parts[3:]:
+        write_rows(trace, outcome.rows, columns(names, outcome.rows))
+        spent = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
+        cost.write_text(json.dumps(spent, indent=2) + "\n")
+        for history in histories:  # of a training
             if task.kept:
                 task.kept.path.replace(history)
             else:
