@@ -159,26 +159,8 @@ def test_ours_and_the_papers_numbers_are_told_apart() -> None:
     assert {*zip(found["low"], found["high"], strict=True)} == {(0.0, float("inf"))}
 
 
-ORIGINAL = {"metric": "asr", "method": "original", "stage": "original", "published": 1, "seed": -1}
+ORIGINAL = {"metric": "asr", "method": "original", "stage": "original"}
 ASR: dict[str, Any] = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
-
-
-@pytest.mark.parametrize(("asr", "compared"), [(0.433, False), (0.5, True)])
-def test_the_papers_backdoor_must_have_taken_hold_too(asr: float, compared: bool) -> None:
-    rows: list[dict[str, Any]] = [{"value": 0.02, "metric": "asr", "seed": seed} for seed in (0, 1)]
-    rows += [{"value": 0.3}, {**ORIGINAL, "value": asr}, {**ORIGINAL, "value": 0.9, "scenario": "other"}]
-    theirs = {"published": 1, "seed": -1}
-    rows += [
-        {"value": 0.04, "metric": "asr", **theirs},
-        {"value": 0.05, "metric": "asr", "scenario": "other", **theirs},
-    ]
-    rows += [{"value": 0.7, **theirs}]
-    claims = {name: make_claim("A.", scenarios=["small", "other"], params=ASR) for name in ("asr",)}
-    found = read({**claims, "r_acc": make_claim("R.")}, rows)
-    printed = found[found["published"]]
-    units = {unit: value for unit, value in zip(printed["unit"], printed["value"], strict=True) if value < 0.5}
-    assert units == ({"small": 0.04} if compared else {}) | {"other": 0.05}
-    assert list(printed[printed["claim"] == "r_acc"]["value"]) == [0.7]
 
 
 @pytest.mark.parametrize(
@@ -225,28 +207,25 @@ def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:
 
 @pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])
 def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(asr: float, judged: bool) -> None:
-    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
     rows: list[dict[str, Any]] = [
         {"value": 0.05, "metric": "asr"},
         {"value": 0.8},
-        {"value": asr, "metric": "asr", "method": "original", "stage": "original"},
+        {"value": asr, **ORIGINAL},
     ]
-    found = read({"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    found = read({"asr": make_claim("A.", params=ASR), "r_acc": make_claim("R.")}, rows)
     reasons = found.groupby("claim")["reason"].first()
     assert reasons["r_acc"] == ""
     assert reasons["asr"] == ("" if judged else f"the backdoor did not take hold: ω⁰ has an ASR of {asr:.3f}")
 
 
 def test_the_backdoor_is_judged_on_the_seeds_in_which_it_took_hold() -> None:
-    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
-    original = {"metric": "asr", "method": "original", "stage": "original"}
     rows: list[dict[str, Any]] = [
         {"value": value, "seed": seed, **about}
         for seed, ours, r_acc, asr in ((0, 0.01, 0.7, 0.99), (1, 0.02, 0.8, 0.126), (2, 0.03, 0.9, 0.5))
-        for value, about in ((ours, {"metric": "asr"}), (r_acc, {}), (asr, original))
+        for value, about in ((ours, {"metric": "asr"}), (r_acc, {}), (asr, ORIGINAL))
     ]
     rows += [{"value": 0.04, "metric": "asr", "published": 1, "seed": -1}]
-    found = read({"asr": make_claim("A.", params=of), "r_acc": make_claim("R.")}, rows)
+    found = read({"asr": make_claim("A.", params=ASR), "r_acc": make_claim("R.")}, rows)
     judged = found[~found["published"]]
     assert list(judged[judged["claim"] == "asr"]["seed"]) == [0, 2]
     assert list(judged[judged["claim"] == "r_acc"]["seed"]) == [0, 1, 2]
@@ -266,8 +245,6 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
 
 def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold() -> None:
     """As in FedOSD's Table 5: the original model of CIFAR-100 has an ASR of .433. Ours is the other way round."""
-    of = {"of": {"method": "ours", "metric": "asr"}, "side": "below", "limit": 0.1}
-    original = {"metric": "asr", "method": "original", "stage": "original"}
     rows: list[dict[str, Any]] = [
         {"value": value, "scenario": scenario, **about, **whose}
         for scenario, ours, before, theirs, printed in (
@@ -276,14 +253,14 @@ def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold() ->
         )
         for value, about, whose in (
             (ours, {"metric": "asr"}, {}),
-            (before, original, {}),
+            (before, ORIGINAL, {}),
             (theirs, {"metric": "asr"}, {"published": 1, "seed": -1}),
-            (printed, original, {"published": 1, "seed": -1}),
+            (printed, ORIGINAL, {"published": 1, "seed": -1}),
             (theirs + 0.5, {}, {"published": 1, "seed": -1}),
         )
     ]
     both = ["small", "other"]
-    claims = {"asr": make_claim("A.", params=of, scenarios=both), "r_acc": make_claim("R.", scenarios=both)}
+    claims = {"asr": make_claim("A.", params=ASR, scenarios=both), "r_acc": make_claim("R.", scenarios=both)}
     found = read(claims, rows)
     told = {
         key: dict(zip(part["unit"], part["value"], strict=True))

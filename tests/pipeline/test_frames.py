@@ -73,17 +73,6 @@ def test_a_frame_has_the_numbers_of_the_files(kind: str, results: Path) -> None:
     pd.testing.assert_frame_equal(read(entry, results), frame_of(kind), check_dtype=False)
 
 
-@pytest.mark.parametrize("kind", ["table", "curves"])
-def test_the_seconds_of_a_run_stand_at_its_last_round_with_its_device(kind: str, results: Path) -> None:
-    frame = read(entry_of(kind), results)
-    seconds = frame[frame["metric"] == "seconds"]
-    assert set(frame[frame["metric"] != "seconds"]["device"].dropna()) == set()
-    models = {"scratch.unlearned": 2, "ours+chosen.unlearned": 2, "ours+chosen.recovered": 4}
-    rows = {(f"small/{model}", last, "toy, 1 thread(s)") for model, last in models.items()}
-    wanted = rows if kind == "curves" else set()
-    assert set(seconds[["model", "round", "device"]].itertuples(index=False, name=None)) == wanted
-
-
 def test_evaluations_come_with_the_seconds_of_each_model_where_a_kind_reads_them(results: Path) -> None:
     frame = read(entry_of("table", reads=("evaluations", "costs")), results)
     others = frame[frame["metric"] != "seconds"].reset_index(drop=True)
@@ -98,16 +87,6 @@ def test_evaluations_come_with_the_seconds_of_each_model_where_a_kind_reads_them
     assert len(seconds) == len(SEEDS) * 4
 
 
-def test_kinds_get_the_numbers_of_single_clients_that_they_read(results: Path) -> None:
-    path = results / "toy/small/seed0/scratch.evaluation.csv"
-    with path.open("a") as file:
-        file.write("unlearned,client_accuracy,7,0.25\n")
-    kept = [
-        read(entry_of("table", also=also), results)["client"].dropna().tolist() for also in ((), ("client_accuracy",))
-    ]
-    assert kept == [[], [7.0]]
-
-
 @pytest.mark.parametrize("kind", ["table", "curves"])
 def test_only_the_chosen_trial_is_read(kind: str, results: Path) -> None:
     choose(results, "ours+lr0.4")
@@ -118,24 +97,16 @@ def test_only_the_chosen_trial_is_read(kind: str, results: Path) -> None:
     pd.testing.assert_frame_equal(read(entry_of(kind), results), other, check_dtype=False)
 
 
-def test_a_method_with_one_trial_needs_no_choice(results: Path) -> None:
-    (results / "toy/small/ours.selected.json").unlink()
-    entry = make_entry("table", rates=(0.4,))
-    pd.testing.assert_frame_equal(read(entry, results), make_frame(entry), check_dtype=False)
-
-
-def test_an_artefact_that_shows_all_trials_needs_no_choice(results: Path) -> None:
-    (results / "toy/small/ours.selected.json").unlink()
-    assert set(read(make_across(), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
-
-
-@pytest.mark.parametrize("kind", ["table", "curves", "runtime"])
 @pytest.mark.parametrize("content", [None, "{", "{}"], ids=["missing", "torn", "without a choice"])
-def test_a_choice_that_is_missing_or_damaged_is_one_sentence(kind: str, content: str | None, results: Path) -> None:
+def test_a_choice_that_is_missing_or_damaged_is_one_sentence(content: str | None, results: Path) -> None:
+    """Where there is nothing to choose, or all points are shown, none is needed."""
     path = results / "toy/small/ours.selected.json"
     path.unlink() if content is None else path.write_text(content)
     with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and run"):
-        read(entry_of(kind), results)
+        read(entry_of("table"), results)
+    assert set(read(make_across(), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
+    entry = make_entry("table", rates=(0.4,))
+    pd.testing.assert_frame_equal(read(entry, results), make_frame(entry), check_dtype=False)
 
 
 def test_the_sizes_of_clients_are_rows_of_the_scenario(results: Path) -> None:
@@ -149,15 +120,14 @@ def test_the_sizes_of_clients_are_rows_of_the_scenario(results: Path) -> None:
     assert len(frame) > 2
 
 
-@pytest.mark.parametrize(("kind", "file"), [("table", "scratch.conflicts.csv"), ("curves", "scratch.unlearned.csv")])
 @pytest.mark.parametrize("content", [None, "", 'role\n"'], ids=["missing", "empty", "torn"])
-def test_a_table_file_that_is_missing_or_damaged_is_one_sentence(
-    kind: str, file: str, content: str | None, results: Path
-) -> None:
-    path = results / "toy/small/seed1" / file
+def test_a_table_file_that_is_missing_or_damaged_is_one_sentence(content: str | None, results: Path) -> None:
+    path = results / "toy/small/seed1/scratch.conflicts.csv"
     path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(UserError, match=rf"seed1/{file}: the file is missing or damaged; delete it and run"):
-        read(make_entry(kind), results)
+    with pytest.raises(
+        UserError, match=r"seed1/scratch\.conflicts\.csv: the file is missing or damaged; delete it and"
+    ):
+        read(make_entry("table"), results)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -250,12 +220,13 @@ def test_what_each_client_has_is_a_row_for_each_and_read_only_where_it_is_shown(
         file.writelines(f"unlearned,client_accuracy,{client},0.{client + 1}\n" for client in range(3))
     pd.testing.assert_frame_equal(read(entry, results), before)
     metric = entry.metrics[0].model_copy(update={"name": "client_accuracy", "per": "client"})
-    frame = read(entry.model_copy(update={"metrics": (metric, *entry.metrics)}), results)
-    each = frame[frame["client"].notna()]
-    assert each[["metric", "client", "value", "method"]].to_numpy().tolist() == [
-        ["client_accuracy", client, (client + 1) / 10, "scratch"] for client in range(3)
-    ]
-    assert len(frame) == len(before) + 3
+    for shown in ({"metrics": (metric, *entry.metrics)}, {"also": ("client_accuracy",)}):
+        frame = read(entry.model_copy(update=shown), results)
+        each = frame[frame["client"].notna()]
+        assert each[["metric", "client", "value", "method"]].to_numpy().tolist() == [
+            ["client_accuracy", client, (client + 1) / 10, "scratch"] for client in range(3)
+        ]
+        assert len(frame) == len(before) + 3
 
 
 def test_further_rows_of_a_trial_are_labelled_as_its_evaluations_are(results: Path) -> None:

@@ -11,7 +11,7 @@ from fu.pipeline.plan import estimates
 from fu.pipeline.plan.plan import Plan
 from fu.plugins import Choice
 from tests.pipeline.configs import helped, toy
-from tests.pipeline.plans import PAPERS, made
+from tests.pipeline.plans import PAPERS, made, rate, spec
 
 Keys = set[str]
 ASKED: dict[str, Any] = {"data": {"attack": None, "forget": {"clients": [0]}}}
@@ -60,6 +60,8 @@ def test_two_requests_on_one_partition_are_one_training(with_toy: Path) -> None:
     assert of(planned, "partition", "mine") == ["toy/one/seed0"]
     assert of(planned, "train", "mine") == ["toy/one/seed0 original"]
     assert of(planned, "request", "mine") == ["toy/one/seed0", "toy/two/seed0"]
+    measured = [name for name in of(planned, "evaluate", "mine") if "original" in name]  # of whose accuracy counts
+    assert measured == ["toy/one/seed0 original evaluation", "toy/two/seed0 original evaluation"]
     home = planned.paths("train", "model", run="toy/one/seed0", trial="original")
     later = planned.job("unlearn", {"run": "toy/two/seed0", "trial": "fedosd+lr0.02"})
     assert later.inputs["original"] == home
@@ -67,39 +69,30 @@ def test_two_requests_on_one_partition_are_one_training(with_toy: Path) -> None:
     assert later.inputs["request"] == [planned.paths("request", "request", run="toy/two/seed0")]
 
 
-def test_the_original_model_is_evaluated_for_each_request(with_toy: Path) -> None:
-    """Whose accuracy counts is what a request says."""
-    planned = asking([1])
-    found = [name for name in of(planned, "evaluate", "mine") if "original" in name]
-    assert found == ["toy/one/seed0 original evaluation", "toy/two/seed0 original evaluation"]
-
-
 def test_another_request_runs_no_training(with_toy: Path) -> None:
     """A request's own jobs stay the same files with other inputs' contents; its spec alone is another."""
     assert changed(asking([1]), asking([2]), "mine") == {"request toy/two/seed0"}
 
 
-@pytest.mark.parametrize("own", [{"clients_per_round": 2}, {"rounds": 5}, {"momentum": 0.5}], ids=lambda own: min(own))
-def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any]) -> None:
-    """The partition stays that of the base."""
+@pytest.mark.parametrize(
+    ("own", "partitions"),
+    [
+        ({"training": {"clients_per_round": 2}}, ["one"]),
+        ({"training": {"rounds": 5}}, ["one"]),
+        ({"training": {"momentum": 0.5}}, ["one"]),
+        ({"data": {"clients": 5}}, ["one", "two"]),
+    ],
+)
+def test_what_training_reads_is_trained_apart(with_toy: Path, own: dict[str, Any], partitions: list[str]) -> None:
     training: dict[str, Any] = {"training": {"history": []}}
     scenarios = {
         "one": {"label": "One", "base": "iid", "settings": {**ASKED, **training}},
-        "two": {"label": "Two", "base": "one", "settings": {"training": own}},
+        "two": {"label": "Two", "base": "one", "settings": own},
     }
     shown = table(scenarios=["one", "two"], methods=["retraining"])
     planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
     assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/two/seed0 original"]
-    assert of(planned, "partition", "mine") == ["toy/one/seed0"]
-
-
-def test_another_partition_is_trained_apart(with_toy: Path) -> None:
-    other = {"label": "Three", "base": "one", "settings": {"data": {"clients": 5}}}
-    scenarios = {"one": {"label": "One", "base": "iid", "settings": ASKED}, "three": other}
-    shown = table(scenarios=["one", "three"], methods=["retraining"])
-    planned = Plan(toy(scenarios=scenarios, artefacts={"mine": shown}))
-    assert of(planned, "partition", "mine") == ["toy/one/seed0", "toy/three/seed0"]
-    assert of(planned, "train", "mine") == ["toy/one/seed0 original", "toy/three/seed0 original"]
+    assert of(planned, "partition", "mine") == [f"toy/{name}/seed0" for name in partitions]
 
 
 # ---- trainings -------------------------------------------------------------------------------------------------------
@@ -152,13 +145,10 @@ def test_a_training_is_measured_once_unless_a_scenario_measures_something_else(w
 def test_the_server_is_read_by_trainings_that_it_helps(with_toy: Path) -> None:
     """Others are the same training for every number of its samples."""
     planned = Plan(helped())
-
-    def server(n: int, trial: str) -> Any:
-        job = planned.job("train", {"run": f"helped/few-server-s1-n{n}/seed0", "trial": trial})
-        return job.spec.model_dump()["server"]
-
-    found = {(n, trial): server(n, trial) for n in (5, 20) for trial in ("fedavg", "safari+q0.2")}
-    assert found == {(5, "fedavg"): None, (20, "fedavg"): None, (5, "safari+q0.2"): 5, (20, "safari+q0.2"): 20}
+    for n in (5, 20):
+        run = f"helped/few-server-s1-n{n}/seed0"
+        assert spec(planned, "train", run, "fedavg")["server"] is None
+        assert spec(planned, "train", run, "safari+q0.2")["server"] == n
 
 
 def test_retraining_and_shadows_have_as_many_of_the_servers_samples_as_their_training(with_toy: Path) -> None:
@@ -169,8 +159,8 @@ def test_retraining_and_shadows_have_as_many_of_the_servers_samples_as_their_tra
     for n in (5, 20):
         run = f"helped/few-server-s1-n{n}/seed0"
         for stage, trial in (("unlearn", "again+trained-q0.2"), ("shadow", "safari+q0.2"), ("train", "safari+q0.2")):
-            assert planned.job(stage, {"run": run, "trial": trial}).spec.model_dump()["server"] == n, stage
-        assert planned.job("shadow", {"run": run, "trial": "fedavg"}).spec.model_dump()["server"] is None
+            assert spec(planned, stage, run, trial)["server"] == n, stage
+        assert spec(planned, "shadow", run, "fedavg")["server"] is None
 
 
 def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path) -> None:
@@ -273,8 +263,8 @@ def test_a_method_runs_from_every_point_of_its_training_and_both_are_chosen_toge
 def test_retraining_trains_as_its_model_was_trained(with_toy: Path) -> None:
     planned = unlearning_trained()
     for lr in (0.1, 0.2):
-        train = planned.job("train", {"run": "toy/iid/seed0", "trial": f"tuned+lr{lr}"}).spec.model_dump()
-        again = planned.job("unlearn", {"run": "toy/iid/seed0", "trial": f"again+trained-lr{lr}"}).spec.model_dump()
+        train = spec(planned, "train", "toy/iid/seed0", f"tuned+lr{lr}")
+        again = spec(planned, "unlearn", "toy/iid/seed0", f"again+trained-lr{lr}")
         assert again["training"] == train["training"]
         assert again["local"] == train["local"]
         assert (train["local"]["lr"], train["local"]["momentum"]) == (lr, 0.5)
@@ -282,10 +272,7 @@ def test_retraining_trains_as_its_model_was_trained(with_toy: Path) -> None:
 
 def test_a_method_takes_the_learning_rate_of_its_training_where_it_says_nothing(with_toy: Path) -> None:
     planned = unlearning_trained(settings={"unlearning": {"lr": None}, "grid": {"unlearning.lr": []}})
-    rates = {
-        name: planned.job("unlearn", {"run": "toy/iid/seed0", "trial": name}).spec.model_dump()["local"]["lr"]
-        for name in planned.names["toy/iid", "from"]
-    }
+    rates = {name: rate(planned, "toy/iid/seed0", name) for name in planned.names["toy/iid", "from"]}
     assert rates == {"from+trained-lr0.1": 0.1, "from+trained-lr0.2": 0.2}
 
 

@@ -4,15 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from fu import plugins
+from fu.audits.models import Models, finite
 from fu.pipeline.stages.common import Options, atomic_outputs, run, write_rows
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Kind
-
-if TYPE_CHECKING:
-    from fu.audits.models import Models
 
 COLUMNS = ("first", "metric", "run", "value")
 REPEATS = "repeats"  # metric: how many models did not diverge
@@ -34,9 +32,8 @@ class Predicted:
     retrained: Path
     original: Path
 
-    def models(self) -> "Models":
+    def models(self) -> Models:
         """Return all logits, without models that have a non-finite one."""
-        from fu.audits.models import Models, finite
         from fu.evaluation import predictions
 
         kinds = (
@@ -71,7 +68,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         write_rows(part, rows, COLUMNS)
 
 
-def _rows(audit: ModuleType, first: int, models: "Models") -> Iterator[dict[str, Any]]:
+def _rows(audit: ModuleType, first: int, models: Models) -> Iterator[dict[str, Any]]:
     """Yield the number of models and, if enough did not diverge, the metrics."""
     values = {REPEATS: models.repeats["unlearned"]}
     if min(models.repeats.values()) >= audit.LEAST:

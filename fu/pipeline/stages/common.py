@@ -59,7 +59,7 @@ class ModelSpec(NetworkSpec):
     seed: int
 
 
-class RoundsSpec(ModelSpec):
+class RoundsSpec(NetworkSpec):
     """How clients train in rounds; `clients_per_round`: how many are drawn for a round (None: all take part)."""
 
     local: LocalTraining
@@ -68,7 +68,7 @@ class RoundsSpec(ModelSpec):
     with_replacement: bool
 
 
-class TrainingSpec(RoundsSpec):
+class TrainingSpec(ModelSpec, RoundsSpec):
     """What every stage that trains a model of a run reads.
 
     `traced`: evaluators that measure in
@@ -163,7 +163,7 @@ def run(
             _make(main, spec, files, options, point)
             return
         with certificate.locked(args.certificate):
-            named = reads(spec, files) if reads else _read(spec_type.stage, files)
+            named = reads(spec, files) if reads else inputs_of(spec_type.stage, files)
             inputs = certificate.check({**named, "chosen": args.chosen, "points": args.points})
             key = certificate.key_of(spec_type.stage, canonical(spec), code)
             if args.unless_made and certificate.still_made(args.certificate, key, inputs):
@@ -226,10 +226,15 @@ def _code(stage: str, given: Spec, args: argparse.Namespace) -> tuple[tuple[str,
     return modules, code
 
 
-def _read(stage: str, files: Any) -> dict[str, list[Path]]:
-    """Return the outputs of other jobs that the command line names, by their roles."""
+def inputs_of(stage: str, files: Any) -> dict[str, list[Path]]:
+    """Return the outputs of other jobs among the files of a stage, by their roles."""
     names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
     return {name: [value] if isinstance(value := getattr(files, name), Path) else value for name in names}
+
+
+def outputs_of(stage: str, files: Any) -> list[Path]:
+    """Return the files that a stage makes."""
+    return [getattr(files, name) for name in OUTPUTS[stage] if hasattr(files, name)]
 
 
 def _outputs(given: Spec, selected: str, outputs: list[Path]) -> list[Path]:
@@ -245,17 +250,15 @@ def _outputs(given: Spec, selected: str, outputs: list[Path]) -> list[Path]:
 def _make(main: Callable[[S, F, Options], None], spec: S, files: F, options: Options, point: list[Path]) -> None:
     """Make the outputs: by the main, or where the selected point's own job has made them, as copies."""
     if not point:
-        if not _fits(main, spec, files, options):
+        while not _fits(main, spec, files, options):
             if not gpus.alone():
                 raise UserError(
                     f"{spec.stage}: this job does not fit into the GPU's memory; let fewer jobs share it "
                     "(jobs_per_gpu) or use a smaller batch_size, a GPU with more memory, or device: cpu."
                 )
             print(f"{spec.stage}: the GPU's memory is full; once more, alone on it.", file=sys.stderr)
-            _make(main, spec, files, options, point)
         return
-    outputs = [getattr(files, name) for name in OUTPUTS[spec.stage] if hasattr(files, name)]
-    with atomic_outputs(options, *outputs) as parts:
+    with atomic_outputs(options, *outputs_of(spec.stage, files)) as parts:
         for source, part in zip(point, parts, strict=True):
             shutil.copyfile(source, part)
     print(f"{spec.stage}: copied from {point[0]}; nothing is computed.", file=sys.stderr)

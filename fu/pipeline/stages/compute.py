@@ -36,7 +36,8 @@ from fu.pipeline.stages.common import (
     TrainingFiles,
     TrainingSpec,
     atomic_outputs,
-    canonical,
+    inputs_of,
+    outputs_of,
     write_rows,
 )
 from fu.plugins import Choice
@@ -108,16 +109,17 @@ def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) 
     return task_of(spec, ClientData(data.inputs, data.y, part, data.classes, "share"), "training", seed)
 
 
-def checkpoint_of(task: Task, spec: ModelSpec, options: Options, inputs: list[Path], model: Path) -> Checkpoint:
-    """Return the checkpoint next to the job's model, keyed by everything that determines its bytes."""
+def checkpoint_of(task: Task, spec: ModelSpec, files: ModelFiles, options: Options, beside: Path) -> Checkpoint:
+    """Return the checkpoint beside what a job makes, keyed by everything that determines its bytes."""
+    inputs = inputs_of(spec.stage, files).values()
     provenance = {
-        "spec": json.loads(canonical(spec)),
+        "spec": spec.model_dump(mode="json"),
         "code": options.code,
-        "inputs": options.contents(inputs),
+        "inputs": options.contents(path for several in inputs for path in several),
         "machine": [processor(task), task.federation.strategy, options.threads, torch.__version__],
     }
-    model.parent.mkdir(parents=True, exist_ok=True)
-    return Checkpoint(model.with_name(f".{model.stem}.checkpoint"), provenance, options.checkpoint_seconds)
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    return Checkpoint(beside.with_name(f".{beside.stem}.checkpoint"), provenance, options.checkpoint_seconds)
 
 
 def processor(task: Task) -> str:
@@ -158,28 +160,24 @@ def diverged_outcome(task: Task, diverged: int | None) -> Outcome:
 
 
 def write_outcome(
-    task: Task,
-    outcome: Outcome,
-    files: TrainingFiles,
-    options: Options,
-    checkpoint: Checkpoint,
-    spec: TrainingSpec,
-    history: Path | None = None,
+    task: Task, outcome: Outcome, spec: TrainingSpec, files: TrainingFiles, options: Options, checkpoint: Checkpoint
 ) -> None:
-    """Write model, trace (with the columns of the traced evaluators), cost file and recorded histories.
+    """Write model, trace (with the columns of the traced evaluators), cost file, and a training's recorded histories.
 
     Removes the checkpoint and the models beside it. Where a training keeps models, they are its history.
     """
-    with atomic_outputs(options, files.model, files.trace, files.cost, *([history] if history else [])) as parts:
-        model_files.save(parts[0], task.federation.layout, outcome.state.theta, outcome.diverged)
+    with atomic_outputs(options, *outputs_of(spec.stage, files)) as parts:
+        model, trace, cost, *histories = parts
+        model_files.save(model, task.federation.layout, outcome.state.theta, outcome.diverged)
         names = [*(plugins.load("evaluation", name).TRACE for name in spec.traced), spec.counted]
-        write_rows(parts[1], outcome.rows, columns(names, outcome.rows))
-        cost = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
-        parts[2].write_text(json.dumps(cost, indent=2) + "\n")
-        if history and task.kept:
-            task.kept.path.replace(parts[3])
-        elif history:
-            model_files.save_histories(parts[3], outcome.histories)
+        write_rows(trace, outcome.rows, columns(names, outcome.rows))
+        spent = {**cost_of(task, outcome.seconds, options.threads), **checkpoint.about}
+        cost.write_text(json.dumps(spent, indent=2) + "\n")
+        for history in histories:  # of a training
+            if task.kept:
+                task.kept.path.replace(history)
+            else:
+                model_files.save_histories(history, outcome.histories)
     if task.kept and task.kept.writable:
         task.kept.path.unlink(missing_ok=True)
     checkpoint.clear()

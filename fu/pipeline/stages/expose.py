@@ -2,18 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from fu import plugins
+from fu.audits.models import FORGOTTEN, Models, margins
 from fu.pipeline.stages.assess import Predicted
 from fu.pipeline.stages.common import Options, atomic_outputs, run
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Kind
-
-if TYPE_CHECKING:
-    from fu.audits.models import Models
 
 NUMBER = 7  # samples that are exposed most, and as many that are exposed least
 
@@ -49,10 +47,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         np.savez(part, allow_pickle=False, **arrays)
 
 
-def _exposed(spec: Spec, files: Files, models: "Models") -> dict[str, Any]:
+def _exposed(spec: Spec, files: Files, models: Models) -> dict[str, Any]:
     import torch
 
-    from fu.audits.models import FORGOTTEN, margins
     from fu.data import clients
     from fu.data.dataset import about
     from fu.data.images import restored

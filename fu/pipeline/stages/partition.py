@@ -1,7 +1,6 @@
 """Draw the partition of a data set: everything random that later stages share."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -43,16 +42,14 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     if getattr(plugin, "NATURAL", False):
         labels, groups = np.concatenate([arrays[key] for key in archives.OWNERS]), facts.owners or 0
     params = plugins.params("partitions", spec.partition, "partition")
-    deal = partial(plugin.deal, classes=groups, clients=spec.clients, p=params)
 
     def dealt(labels: NDArray[Any], random: np.random.Generator) -> list[Indices]:
-        return deal(labels, rng=random)
+        return plugin.deal(labels, classes=groups, clients=spec.clients, p=params, rng=random)
 
-    attack = None
+    marks = None
     if spec.attack:
-        given = plugins.params("attacks", spec.attack, "attack")
-        attack = partial(plugins.load("attacks", spec.attack.name).draw, classes=classes, p=given)
-    marks = (lambda train, random: attack(train, rng=random)) if attack else None
+        attack, given = plugins.load("attacks", spec.attack.name), plugins.params("attacks", spec.attack, "attack")
+        marks = lambda train, random: attack.draw(train, classes=classes, p=given, rng=random)  # noqa: E731
     if spec.split == "merged":
         assert spec.train_share is not None
         shares = spec.train_share, spec.validation_share

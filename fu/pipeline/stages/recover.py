@@ -42,8 +42,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     layout, device = task.federation.layout, task.federation.device
     original, _ = model_files.load(files.original, layout)
     unlearned, diverged = model_files.load(files.unlearned, layout)
-    inputs = [files.data, files.partition, *files.request, files.original, files.unlearned]
-    checkpoint = checkpoint_of(task, spec, options, inputs, files.model)
+    checkpoint = checkpoint_of(task, spec, files, options, files.model)
     if original is None or unlearned is None:
         outcome = diverged_outcome(task, diverged)
     else:
@@ -63,7 +62,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_every=spec.evaluate_every,
             evaluate_last=spec.evaluate_last,
         )
-    write_outcome(task, outcome, files, options, checkpoint, spec)
+    write_outcome(task, outcome, spec, files, options, checkpoint)
 
 
 if __name__ == "__main__":

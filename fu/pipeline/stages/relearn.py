@@ -5,23 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from fu.federation.sgd import LocalTraining
-from fu.pipeline.stages.common import ModelFiles, NetworkSpec, Options, atomic_outputs, run, write_rows
+from fu.pipeline.stages.common import ModelFiles, Options, RoundsSpec, atomic_outputs, run, write_rows
 from fu.plugins import Kind
 
 COLUMNS = ("seed", "attack", "round", "metric", "value")
 ORIGINAL = "original"  # in place of an attack: the original model, as it is
 
 
-class Spec(NetworkSpec):
-    """How clients train, on how many samples of each forgotten client, and which evaluators measure."""
+class Spec(RoundsSpec):
+    """On how many samples of each forgotten client they train, and which evaluators measure."""
 
     stage = "relearn"
-    local: LocalTraining
-    rounds: int
     samples: int
-    clients_per_round: int | None
-    with_replacement: bool
     seeds: tuple[int, ...]
     traced: Annotated[tuple[str, ...], Kind("evaluation")]
 
@@ -40,24 +35,22 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     A seed in which either model has diverged is left out; a run that diverges ends with the round before.
     """
+    from dataclasses import replace
+
     from fu.evaluation.values import measured
     from fu.federation import model_files, relearning
-    from fu.federation.local import Federation
-    from fu.federation.task import Task
-    from fu.pipeline.stages.compute import builder_of, data_of
+    from fu.pipeline.stages.compute import data_of, task_of
 
     data = data_of(spec, files, options, "share")
-    build, (taught, others) = builder_of(spec, data), relearning.shared_out(data, spec.samples)
-    federation = Federation(build(), taught.without_tests(), spec.local, "relearning", 0)
-    drawn = (spec.clients_per_round, spec.with_replacement)
+    taught, others = relearning.shared_out(data, spec.samples)
+    shared = task_of(spec, taught, "relearning", 0)
     rows: list[dict[str, Any]] = []
     for seed, *paths in zip(spec.seeds, files.originals, files.models, strict=True):
-        original, theta = (model_files.load(path, federation.layout)[0] for path in paths)
+        original, theta = (model_files.load(path, shared.federation.layout)[0] for path in paths)
         if original is None or theta is None:
             continue
-        original, own = original.to(data.device), federation.seeded(seed)
-        named = {"original": original, "clients_per_round": drawn[0], "with_replacement": drawn[1]}
-        task = Task(own, build, data.forgotten, data.retained, spec.rounds, seed, **named)  # type: ignore[arg-type]
+        original = original.to(data.device)
+        task = replace(shared, federation=shared.federation.seeded(seed), seed=seed, original=original, memory={})
         measure = measured(task, others, spec.traced)
         rows += _rows(seed, ORIGINAL, measure, [original])
         for attack in relearning.ATTACKS:

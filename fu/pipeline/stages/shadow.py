@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from fu.pipeline.stages.common import ModelFiles, Options, RoundsSpec, atomic_outputs, run
+from fu.pipeline.stages.common import ModelFiles, ModelSpec, Options, RoundsSpec, atomic_outputs, run
 from fu.plugins import Choice, Kind
 
 
-class Spec(RoundsSpec):
+class Spec(ModelSpec, RoundsSpec):
     """How many shadows are trained, each as the model under attack; `most`: how many rows a set has at most.
 
     `server`: how many of the server's samples a training uses (None: it uses none).
@@ -31,13 +31,11 @@ class Files(ModelFiles):
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Train one shadow after another, and write what each says on the pool, on members and on non-members."""
     from dataclasses import replace
-    from functools import partial
 
     import numpy as np
 
     from fu.data import archives, membership
     from fu.federation import plugged
-    from fu.federation.driver import drive
     from fu.pipeline.stages import compute
     from fu.seeds import derive_integer
 
@@ -53,19 +51,11 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         part = membership.half(data.partition, *asked, spec.seed, number)
         seed = derive_integer(spec.seed, "shadow", number, *data.forgotten, *data.forgotten_samples.tolist())
         task = replace(compute.training_on(spec, data, part, seed), server=spec.server)
-        inputs = [files.data, files.partition, *files.request]
         beside = files.shadows.with_name(f"{files.shadows.stem}{number}.npz")
-        checkpoint = compute.checkpoint_of(task, spec, options, inputs, beside)
+        checkpoint = compute.checkpoint_of(task, spec, files, options, beside)
         checkpoints.append(checkpoint)
-        outcome = drive(
-            task,
-            partial(training.start, task),
-            partial(training.step, task),
-            lambda theta: {},
-            checkpoint,
-            f"{files.shadows}, shadow {number + 1} of {spec.number}",
-            kind=training.state,
-        )
+        label = f"{files.shadows}, shadow {number + 1} of {spec.number}"
+        outcome = plugged.train(task, training, lambda theta: {}, checkpoint, label)
         if outcome.diverged is None:
             notes = {"seconds": 0.0, "done": spec.rounds, "rows": [], "cost": task.federation.cost.record()}
             checkpoint.save(outcome.state, notes)  # a resumed job trains none again

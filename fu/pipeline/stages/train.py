@@ -36,7 +36,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     data = data_of(spec, files, options, "share")
     task = replace(task_of(spec, data, "training", spec.seed), server=spec.server)
     training = plugged.training_of(spec.training)
-    checkpoint = checkpoint_of(task, spec, options, [files.data, files.partition, *files.request], files.model)
+    checkpoint = checkpoint_of(task, spec, files, options, files.model)
     task = replace(task, kept=kept_models(task, spec.training, checkpoint))
     outcome = plugged.train(
         task,
@@ -48,7 +48,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         evaluate_last=spec.evaluate_last,
         recorders={kind: plugins.load("histories", kind).record for kind in spec.history},
     )
-    write_outcome(task, outcome, files, options, checkpoint, spec, files.history)
+    write_outcome(task, outcome, spec, files, options, checkpoint)
 
 
 if __name__ == "__main__":

@@ -50,8 +50,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     task = compute.task_of(spec, data, "unlearning", spec.seed, tests=tests)
     device = task.federation.device
     original, diverged = model_files.load(files.original, task.federation.layout)
-    inputs = [files.data, files.partition, *files.request, files.original, *files.history]
-    checkpoint = compute.checkpoint_of(task, spec, options, inputs, files.model)
+    checkpoint = compute.checkpoint_of(task, spec, files, options, files.model)
     if original is None:
         outcome = compute.diverged_outcome(task, diverged)
     else:
@@ -79,7 +78,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             evaluate_last=spec.evaluate_last,
             watch=partial(plugins.load("evaluation", spec.watch).count, task) if spec.watch else None,
         )
-    compute.write_outcome(task, outcome, files, options, checkpoint, spec)
+    compute.write_outcome(task, outcome, spec, files, options, checkpoint)
 
 
 if __name__ == "__main__":

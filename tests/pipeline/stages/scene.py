@@ -26,7 +26,7 @@ from fu.federation import model_files
 from fu.federation.flat import Layout
 from fu.federation.local import Federation, LocalTraining, Updates
 from fu.federation.task import State, Task, initial_parameters
-from fu.pipeline.stages import common
+from fu.pipeline.stages import common, evaluate, partition, recover, train, unlearn
 from fu.pipeline.stages.common import Options
 from tests.factories import CLASSES, DIGITS, builder, make_partition
 from tests.mistakes import contents, write_archive
@@ -40,6 +40,11 @@ MODEL: dict[str, Any] = {"dataset": "digits", "attack": "patch", "seed": SEED}
 MODEL["model"] = {"name": "mlp", "params": {"hidden": HIDDEN}}
 PHASE: dict[str, Any] = {**MODEL, "local": LOCAL, "rounds": ROUNDS, "evaluate_every": 3, "evaluate_last": 2}
 PHASE |= {"clients_per_round": None, "with_replacement": False, "traced": TRACED}
+DEALT: dict[str, Any] = {  # of a partition: what all share
+    **{"seed": 0, "samples": None, "split": "merged", "test": "clients", "clients": 2, "partition": {"name": "iid"}},
+    **{"train_share": 0.75, "validation_share": 0.0, "server": 0, "held_out": 0, "absent": 0},
+    **{"attacked": 1, "attack": None},
+}
 OPTIONS = Options(code="the code", device="cpu")
 PIXELS = np.random.default_rng(0).integers(0, 256, (49, *DIGITS), dtype=np.uint8)
 NORMALISED = (torch.from_numpy(PIXELS) / 255 - 0.195) / 0.334  # digits' mean and deviation
@@ -53,6 +58,7 @@ class Scene:
     """A folder with an archive, a partition, and the names of what stages make."""
 
     folder: Path
+    dataset: str = "digits"
 
     def __call__(self, name: str) -> Path:
         return self.folder / name
@@ -60,12 +66,17 @@ class Scene:
     @property
     def shared(self) -> dict[str, Path]:
         """What every stage reads that computes with models, beside a request."""
-        return {"data": self("digits.npz"), "partition": self("partition.npz")}
+        return {"data": self(f"{self.dataset}.npz"), "partition": self("partition.npz")}
 
     @property
     def given(self) -> dict[str, Any]:
         """The same as the fields of a stage's files: those are forgotten whom the attack marks."""
         return {**self.shared, "request": []}
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The same with the request, if there is one."""
+        return {**self.shared, "request": [*self.folder.glob("request.npz")]}
 
     def outputs(self, model: str) -> dict[str, Any]:
         """What every stage writes that trains."""
@@ -91,6 +102,46 @@ class Scene:
         found, _ = model_files.load(self(f"{model}.safetensors"), LAYOUT)
         assert found is not None
         return found
+
+    def deal(self, **changes: Any) -> Path:
+        """Draw the partition, and return its file."""
+        files = partition.Files(self(f"{self.dataset}.npz"), self("partition.npz"))
+        partition.main(partition.Spec(**{**DEALT, "dataset": self.dataset, **changes}), files, OPTIONS)
+        return files.partition
+
+    def train(self, spec: train.Spec, options: Options = OPTIONS) -> None:
+        """Train the original model."""
+        files = train.Files(**self.given, **self.outputs("original"), history=self("history.safetensors"))
+        train.main(spec, files, options)
+
+    def unlearn(self, spec: unlearn.Spec, options: Options = OPTIONS, *, history: bool = False) -> None:
+        """Unlearn from the original model, and from what its training has recorded."""
+        files = unlearn.Files(
+            **self.asked,
+            **self.outputs("unlearned"),
+            original=self("original.safetensors"),
+            history=[self("history.safetensors")] if history else [],
+        )
+        unlearn.main(spec, files, options)
+
+    def recover(self, spec: recover.Spec) -> None:
+        """Post-train the unlearned model."""
+        models: dict[str, Any] = {role: self(f"{role}.safetensors") for role in ("original", "unlearned")}
+        recover.main(spec, recover.Files(**self.asked, **self.outputs("recovered"), **models), OPTIONS)
+
+    def evaluate(self, spec: evaluate.Spec) -> list[dict[str, str]]:
+        """Evaluate the models of the roles, and return the rows."""
+        files = evaluate.Files(
+            **self.asked,
+            original=self("original.safetensors"),
+            models=[self(f"{role}.safetensors") for role in spec.roles],
+            traces=[self(f"{role}.csv") for role in spec.roles],
+            evaluation=self("evaluation.csv"),
+            predictions=self("predictions.safetensors"),
+            shadows=[*self.folder.glob("shadows.npz")],
+        )
+        evaluate.main(spec, files, OPTIONS)
+        return self.rows("evaluation.csv")
 
 
 def make_scene(folder: Path, part: Partition = PART) -> Scene:
@@ -133,10 +184,9 @@ def noted_tests(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def loop(theta: Tensor, step: Callable[[State, int], State], rounds: range) -> list[Tensor]:
+def loop(state: State, step: Callable[[Any, int], State], rounds: range) -> list[Tensor]:
     """Return the models before the first round and after every round."""
-    state: State = State(theta)
-    found = [theta]
+    found = [state.theta]
     for round in rounds:
         state = step(state, round)
         found.append(state.theta)

@@ -1,11 +1,10 @@
 """A job of the chosen point of a grid: which spec it runs, when it copies, and when it computes."""
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import chdir
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,37 +35,36 @@ class Files:
     history: Path
     model: Path
     cost: Path
-    others: list[Path] = field(default_factory=list)
 
 
-class Checkout:
-    """A folder in which the training runs."""
+class Grid:
+    """A folder with the jobs of points and of the chosen one."""
 
-    def __init__(self, folder: Path, trial: str = "original") -> None:
-        self.folder, self.trial, self.calls = folder, trial, 0
-        folder.mkdir(parents=True)
-        self.inputs = {"data": ["digits.npz"], "partition": ["partition.npz"], "request": ["request.npz"]}
-        for name in ("digits.npz", "partition.npz", "request.npz", "late.npz"):
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.trial, self.calls = folder, "", 0
+        for name in ("digits.npz", "partition.npz", "request.npz"):
             self.write(name, f"content of {name}")
+        self.select("m+lr0.1")
 
     def write(self, name: str, text: str) -> None:
         """Write an input with the certificate of the job that made it."""
         (self.folder / name).write_text(text)
         outputs = {name: (len(text), checksum(self.folder / name))}
-        made = Certificate("k", "data", {}, "c", {}, {}, outputs)
-        certificate.write(self.folder / name.replace(".npz", ".made.json"), made)
+        made = Certificate("k", "select", {}, "c", {}, {}, outputs)
+        certificate.write(self.folder / f"{name.rpartition('.')[0]}.made.json", made)
 
-    def run(self, *more: str, lr: float = 0.1) -> bool:
-        """Train here as a rule would, and return whether anything was computed."""
-        before, words = (
-            self.calls,
-            ["--spec", json.dumps({"lr": lr}), "--certificate", f"{self.trial}.trained.made.json"],
-        )
-        for role, names in self.inputs.items():
-            words += [f"--{role}", *names]
+    def select(self, point: str) -> None:
+        """Leave a selection as its job does."""
+        self.write("m.selected.json", json.dumps({"selected": point}))
+
+    def run(self, spec: Any, *more: str) -> bool:
+        """Run the job of a trial as a rule would, and return whether anything was computed."""
+        before, words = self.calls, ["--spec", json.dumps(spec)]
+        for role in ("data", "partition", "request"):
+            words += [f"--{role}", "digits.npz" if role == "data" else f"{role}.npz"]
         for role, suffix in SUFFIXES.items():
             words += [f"--{role}", f"{self.trial}.trained.{suffix}"]
-        with inside(self.folder):
+        with chdir(self.folder):
             common.run(Spec, Files, self.train, [*words, *more])
         return self.calls > before
 
@@ -78,51 +76,21 @@ class Checkout:
             cost.write_text(f"{self.folder.name} {self.calls}")
             history.write_text("history")
 
+    def own(self, points: dict[str, float] = POINTS) -> None:
+        """Run the points' own jobs."""
+        for self.trial, lr in points.items():
+            assert self.run({"lr": lr}, "--certificate", f"{self.trial}.trained.made.json")
+
+    def chosen(self, points: dict[str, float] = POINTS, *flags: str, copies: bool = False) -> bool:
+        """Run the job of the chosen point, and return whether anything was computed; `copies`: all points are there."""
+        self.trial = "m+chosen"
+        spec = {"points": {name: {"lr": lr} for name, lr in points.items()}}
+        there = [f"{name}.trained.{suffix}" for name in sorted(points) for suffix in SUFFIXES.values() if copies]
+        words = ["--certificate", f"{self.trial}.trained.made.json", "--chosen", "m.selected.json", "--points", *there]
+        return self.run(spec, *words, *(flags or ("--unless-made",)))
+
     def __getitem__(self, suffix: str) -> Path:
         return self.folder / f"{self.trial}.trained.{suffix}"
-
-
-@contextmanager
-def inside(folder: Path) -> Iterator[None]:
-    """Work in a folder."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-class Grid(Checkout):
-    """A folder with the jobs of two points and of the chosen one."""
-
-    def own(self, point: str) -> None:
-        """Run a point's own job."""
-        self.trial = point
-        assert self.run("--unless-made", lr=POINTS[point])
-
-    def select(self, point: str, text: str | None = None) -> None:
-        """Leave a selection as its job does."""
-        path = self.folder / "m.selected.json"
-        path.write_text(json.dumps({"selected": point}) if text is None else text)
-        outputs = {path.name: (path.stat().st_size, checksum(path))}
-        made = Certificate("k", "select", {}, "c", {}, {}, outputs)
-        certificate.write(self.folder / "m.selected.made.json", made)
-
-    def chosen(self, points: dict[str, float] = POINTS, flag: str = "--unless-made", copies: bool = False) -> bool:
-        """Run the job of the chosen point, and return whether anything was computed; `copies`: all points are there."""
-        before, self.trial = self.calls, "m+chosen"
-        spec = {"points": {name: {"lr": lr} for name, lr in points.items()}}
-        words = ["--spec", json.dumps(spec), "--certificate", f"{self.trial}.trained.made.json"]
-        for role, names in self.inputs.items():
-            words += [f"--{role}", *names]
-        for role, suffix in SUFFIXES.items():
-            words += [f"--{role}", f"{self.trial}.trained.{suffix}"]
-        words += ["--chosen", "m.selected.json", "--points"]
-        words += [f"{name}.trained.{suffix}" for name in sorted(points) for suffix in SUFFIXES.values() if copies]
-        with inside(self.folder):
-            common.run(Spec, Files, self.train, [*words, *([flag] if flag else [])])
-        return self.calls > before
 
     def made(self) -> str:
         """Return the model of the chosen point, whose certificate holds."""
@@ -131,7 +99,7 @@ class Grid(Checkout):
         path = self.folder / "m.selected.json"
         assert found.inputs["chosen"] == [[path.name, checksum(path)]]
         assert set(found.outputs) == {f"{self.trial}.trained.{suffix}" for suffix in SUFFIXES.values()}
-        with inside(self.folder):
+        with chdir(self.folder):
             assert certificate.still_made(Path(self["made.json"].name), found.key, found.inputs)
         assert f"model of {found.spec['lr']}" == self["safetensors"].read_text()
         return self["safetensors"].read_text()
@@ -139,17 +107,14 @@ class Grid(Checkout):
 
 @pytest.fixture
 def grid(tmp_path: Path) -> Grid:
-    found = Grid(tmp_path / "grid")
-    found.select("m+lr0.1")
-    return found
+    return Grid(tmp_path)
 
 
 @pytest.mark.parametrize("chosen", POINTS)
 def test_where_the_points_were_computed_the_selected_one_s_outputs_are_copied(
     grid: Grid, chosen: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for point in POINTS:
-        grid.own(point)
+    grid.own()
     grid.select(chosen)
     assert not grid.chosen(copies=True)
     assert grid.made() == f"model of {POINTS[chosen]}"
@@ -158,22 +123,15 @@ def test_where_the_points_were_computed_the_selected_one_s_outputs_are_copied(
     assert not grid.chosen(copies=True)
     assert "already made" in capsys.readouterr().err
     grid["safetensors"].write_text("damaged")
-    assert not grid.chosen(copies=True, flag="")
+    assert not grid.chosen(POINTS, "--threads=1", copies=True)
     assert grid.made() == f"model of {POINTS[chosen]}"
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_elsewhere_the_selected_point_is_computed(grid: Grid, point: str) -> None:
-    grid.select(point)
-    assert grid.chosen()
-    assert grid.made() == f"model of {POINTS[point]}"
 
 
 @pytest.mark.parametrize("copies", [False, True])
 def test_another_choice_is_another_model(grid: Grid, copies: bool) -> None:
-    for point in POINTS:
-        grid.own(point)
+    grid.own()
     assert grid.chosen(copies=copies) == (not copies)
+    assert grid.made() == "model of 0.1"
     grid.select("m+lr0.2")
     assert grid.chosen(copies=copies) == (not copies)
     assert grid.made() == "model of 0.2"
@@ -181,7 +139,7 @@ def test_another_choice_is_another_model(grid: Grid, copies: bool) -> None:
 
 def test_one_more_point_computes_nothing_where_the_choice_stays(grid: Grid) -> None:
     assert grid.chosen()
-    grid.select("m+lr0.1", '{"selected": "m+lr0.1", "scores": "of three"}')
+    grid.write("m.selected.json", '{"selected": "m+lr0.1", "scores": "of three"}')
     more = {**POINTS, "m+lr0.05": 0.05}
     assert not grid.chosen(more)
     assert grid.made() == "model of 0.1"
@@ -191,27 +149,16 @@ def test_one_more_point_computes_nothing_where_the_choice_stays(grid: Grid) -> N
 
 
 def test_another_point_that_is_made_again_leaves_the_copies(grid: Grid, capsys: pytest.CaptureFixture[str]) -> None:
-    for point in POINTS:
-        grid.own(point)
+    grid.own()
     assert not grid.chosen(copies=True)
-    grid.trial = "m+lr0.2"
-    assert grid.run(lr=0.2)  # which takes another time
-    capsys.readouterr()
+    grid.own({"m+lr0.2": 0.2})  # whose cost is another one now
     assert not grid.chosen(copies=True)
     assert "already made" in capsys.readouterr().err
     assert grid.made() == "model of 0.1"
 
 
-def test_other_inputs_are_computed_with(grid: Grid) -> None:
-    assert grid.chosen()
-    grid.write("digits.npz", "other data")
-    assert grid.chosen()
-    assert grid.made() == "model of 0.1"
-
-
 def test_a_point_that_was_damaged_is_not_copied(grid: Grid) -> None:
-    for point in POINTS:
-        grid.own(point)
+    grid.own()
     (grid.folder / "m+lr0.1.trained.history.safetensors").write_text("damaged")
     with pytest.raises(SystemExit) as caught:
         grid.chosen(copies=True)
@@ -221,19 +168,15 @@ def test_a_point_that_was_damaged_is_not_copied(grid: Grid) -> None:
 
 
 def test_by_hand_without_a_certificate_the_chosen_point_is_computed_too(grid: Grid) -> None:
+    grid.trial = "a"
     spec = {"points": {name: {"lr": lr} for name, lr in POINTS.items()}}
-    words = ["--spec", json.dumps(spec), "--chosen", "m.selected.json"]
-    for role, names in grid.inputs.items():
-        words += [f"--{role}", *names]
-    words += ["--model", "a.safetensors", "--cost", "a.cost.json", "--history", "a.history.safetensors"]
-    with inside(grid.folder):
-        common.run(Spec, Files, grid.train, words)
-    assert (grid.folder / "a.safetensors").read_text() == "model of 0.1"
+    assert grid.run(spec, "--chosen", "m.selected.json")
+    assert grid["safetensors"].read_text() == "model of 0.1"
 
 
 @pytest.mark.parametrize("text", ["{", "{}", '{"selected": "m+lr0.4"}', "[]"])
 def test_a_selection_of_no_point_is_one_sentence(grid: Grid, text: str) -> None:
-    grid.select("", text)
+    grid.write("m.selected.json", text)
     with pytest.raises(SystemExit) as caught:
         grid.chosen()
     said = "error: m.selected.json: selects none of m+lr0.2, m+lr0.1; delete it and run snakemake again."
@@ -241,18 +184,10 @@ def test_a_selection_of_no_point_is_one_sentence(grid: Grid, text: str) -> None:
 
 
 @pytest.mark.parametrize("selected", ["m+a-lr0.1", "m+b-lr0.1"])
-def test_of_points_with_equal_specs_the_outputs_of_the_selected_one_are_copied(tmp_path: Path, selected: str) -> None:
+def test_of_points_with_equal_specs_the_outputs_of_the_selected_one_are_copied(grid: Grid, selected: str) -> None:
     """They differ in what was made before: models post-trained alike after unlearning at different rates."""
     points = {"m+a-lr0.1": 0.1, "m+a-lr0.2": 0.2, "m+b-lr0.1": 0.1, "m+b-lr0.2": 0.2}
-    grid = Grid(tmp_path / "grid")
-    for name, lr in points.items():
-        grid.trial = name
-        assert grid.run("--unless-made", lr=lr)
-        grid["cost.json"].write_text(name)
-        made = certificate.read(grid["made.json"])
-        assert made is not None
-        outputs = {**made.outputs, grid["cost.json"].name: (len(name), checksum(grid["cost.json"]))}
-        certificate.write(grid["made.json"], replace(made, outputs=outputs))
+    grid.own(points)
     grid.select(selected)
     assert not grid.chosen(points, copies=True)
-    assert grid["cost.json"].read_text() == selected
+    assert grid["cost.json"].read_bytes() == (grid.folder / f"{selected}.trained.cost.json").read_bytes()

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import stat
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,11 @@ from safetensors import SafetensorError
 
 from fu import gpus
 from fu.contents import checksum
-from fu.errors import UserError
 from fu.pipeline.provenance import certificate, digest
 from fu.pipeline.provenance.certificate import Certificate
-from fu.pipeline.stages import common, data
+from fu.pipeline.stages import common
 from fu.pipeline.stages.common import Options, atomic_outputs
-from tests.mistakes import contents, ends_with_one_sentence
+from tests.mistakes import contents, has
 
 COMPLETE = "; `make show CELL=...` prints a complete command."
 
@@ -64,9 +62,6 @@ def test_a_stage_is_given_what_its_command_line_says() -> None:
     assert spec == Spec(lr=0.1, rounds=3)
     assert files == Files([Path("a"), Path("b")], Path("c/d"))
     assert options == Options(digest.digest("fu.pipeline.stages.data"), 2, "cpu", 0.5)
-
-
-def test_a_list_of_no_files_is_empty_and_options_have_defaults() -> None:
     ((_, files, options),) = run("--spec", '{"lr": 0.1}', "--output", "c")
     assert files == Files([], Path("c"))
     assert (options.threads, options.device, options.checkpoint_seconds) == (1, "auto", 30.0)
@@ -76,16 +71,9 @@ def test_a_list_of_no_files_is_empty_and_options_have_defaults() -> None:
     ("spec", "words"),
     [
         ("{", "--spec: Invalid JSON: EOF while parsing an object at line 1 column 1, got '{'"),
-        ("", "--spec: Invalid JSON: EOF while parsing a value at line 1 column 0, got ''"),
         ("[1]", "--spec: Input should be an object, got [1]"),
-        ("5", "--spec: Input should be an object, got 5"),
-        ("null", "--spec: Input should be an object, got None"),
         ("{}", "--spec: lr: is missing"),
         ('{"lr": 1, "rouns": 2}', "--spec: rouns: unknown key; did you mean 'rounds'? allowed: lr, rounds"),
-        (
-            '{"lr": "fast"}',
-            "--spec: lr: Input should be a valid number, unable to parse string as a number, got 'fast'",
-        ),
     ],
 )
 def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None:
@@ -93,51 +81,9 @@ def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None
 
 
 def test_code_that_was_edited_after_planning_does_not_run() -> None:
-    spec = data.Spec(dataset="digits", archive=None)
-    planned = digest.digest(*digest.modules_of("data", spec))
-    given: list[data.Spec] = []
-
-    def stage(code: str) -> None:
-        words = ["--spec", common.canonical(spec), "--output", "x", "--code", code]
-        common.run(data.Spec, Files, lambda *found: given.append(found[0]), words)
-
-    stage(planned)
-    assert given == [spec]
-    with pytest.raises(SystemExit) as caught:
-        stage("0" * 16)
-    assert caught.value.code == "error: data: the code was edited after this job was planned; run snakemake again."
-    assert given == [spec]
-
-
-def test_a_mistake_found_by_a_stage_ends_it_with_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    def stage(*_: object) -> None:
-        raise UserError("a.npz: there is no such file.")
-
-    with pytest.raises(SystemExit) as caught:
-        common.run(Spec, Files, stage, ["--spec", '{"lr": 1}', "--output", "x"])
-    assert caught.value.code == "error: a.npz: there is no such file."
-    assert capsys.readouterr() == ("", "")
-
-
-def test_the_process_of_a_stage_refuses_a_spec_that_is_no_json_and_makes_nothing(tmp_path: Path) -> None:
-    files = ("--data", str(tmp_path / "x.npz"), "--partition", str(tmp_path / "y.npz"))
-    ends_with_one_sentence(tmp_path, "--spec: Invalid JSON", "fu.pipeline.stages.partition", "--spec", "{", *files)
-
-
-def test_a_folder_of_plugins_is_known_to_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import fu.datasets
-
-    monkeypatch.setattr("fu.plugins.FOLDERS", [])
-    monkeypatch.setattr(fu.datasets, "__path__", list(fu.datasets.__path__))
-    (tmp_path / "datasets").mkdir()
-    text = "from fu.data.dataset import Dataset\nABOUT = Dataset((28, 28, 1), 7, 20)\n"
-    (tmp_path / "datasets" / "ours_of_the_tests.py").write_text(text)
-    spec = json.dumps({"dataset": "ours_of_the_tests", "archive": None})
-    given: list[Options] = []
-    words = ["--spec", spec, "--output", "x", "--plugins", str(tmp_path)]
-    common.run(data.Spec, Files, lambda *found: given.append(found[2]), words)
-    assert given[0].code == digest.digest("fu.pipeline.stages.data", "fu.datasets.ours_of_the_tests")
-    sys.modules.pop("fu.datasets.ours_of_the_tests", None)
+    words = ("--spec", '{"lr": 1}', "--output", "x", "--code")
+    assert len(run(*words, digest.digest("fu.pipeline.stages.data"))) == 1
+    assert refused(*words, "0" * 16) == "data: the code was edited after this job was planned; run snakemake again."
 
 
 def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> None:
@@ -152,8 +98,7 @@ def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> No
     assert stat.S_IMODE(first.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("stop"), UserError("the disk is full.")])
-def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: Exception) -> None:
+def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     old = tmp_path / "old.csv"
     old.write_text("before")
     (tmp_path / ".part-1-old.csv").write_text("left by a killed job")
@@ -161,9 +106,9 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path, error: 
     def job() -> None:
         with atomic_outputs(Options(), old, tmp_path / "new.csv") as (part, _):
             part.write_text("half")
-            raise error
+            raise KeyboardInterrupt
 
-    with pytest.raises(type(error), match=str(error)):
+    with pytest.raises(KeyboardInterrupt):
         job()
     assert contents(tmp_path) == {"old.csv": b"before"}
 
@@ -178,12 +123,18 @@ def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_
 
 @pytest.fixture
 def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What another job has made: a partition and its certificate."""
+    """What another job has made."""
     monkeypatch.chdir(tmp_path)
-    Path("partition.npz").write_text("drawn")
-    outputs = {"partition.npz": (5, checksum(Path("partition.npz")))}
-    certificate.write(Path("partition.made.json"), Certificate("k", "partition", {}, "c", {}, {}, outputs))
-    return Path("partition.npz")
+    return lay("drawn")
+
+
+def lay(text: str) -> Path:
+    """Write a partition with its certificate."""
+    path = Path("partition.npz")
+    path.write_text(text)
+    made = Certificate("k", "partition", {}, "c", {}, {}, {path.name: (len(text), checksum(path))})
+    certificate.write(Path("partition.made.json"), made)
+    return path
 
 
 def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> None:
@@ -191,6 +142,13 @@ def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0
     words = ["--spec", json.dumps({"lr": lr}), "--made-of", "partition.npz", "--output", "model.csv"]
     words += ["--certificate", "model.made.json", *more]
     common.run(Spec, Files, main, words, reads=lambda spec, files: {"made_of": files.made_of})
+
+
+def told(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> str:
+    """Return the sentence with which a stage ends that would certify its output."""
+    with pytest.raises(SystemExit) as caught:
+        made(main, *more, lr=lr)
+    return str(caught.value).removeprefix("error: ")
 
 
 def write(spec: Spec, files: Files, options: Options) -> None:
@@ -228,11 +186,7 @@ def test_what_is_made_already_is_not_made_again_unless_something_differs(before:
     Path("model.csv").write_text("lr 0.3")
     made(main, "--unless-made", lr=0.2)
     assert calls == [0.1, 0.1, 0.2, 0.2]
-    before.write_text("other")
-    certificate.write(
-        Path("partition.made.json"),
-        Certificate("k", "partition", {}, "c", {}, {}, {"partition.npz": (5, checksum(before))}),
-    )
+    lay("other")
     made(main, "--unless-made", lr=0.2)
     assert calls == [0.1, 0.1, 0.2, 0.2, 0.2]
 
@@ -248,8 +202,7 @@ def test_a_job_that_did_not_run_what_was_planned_replaces_nothing(
             part.write_text("by other code")
             monkeypatch.setattr(digest, "replaced", lambda *modules: "torch")
 
-    with pytest.raises(SystemExit, match=r"^error: data: torch changed while this job ran; run snakemake again\.$"):
-        made(main)
+    assert told(main) == "data: torch changed while this job ran; run snakemake again."
     assert contents(Path()) == old
 
 
@@ -263,8 +216,7 @@ def test_a_job_that_ends_between_its_outputs_leaves_none_with_a_certificate(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(certificate, "write", killed)
-    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
-        made(write, lr=0.2)
+    assert told(write, lr=0.2) == "data: No space left on device; existing outputs are kept."
     assert sorted(contents(Path())) == ["model.csv", "partition.made.json", "partition.npz"]
 
 
@@ -287,10 +239,7 @@ def test_a_job_for_which_the_gpu_is_too_full_runs_once_more_alone_on_it(
     assert "data: the GPU's memory is full; once more, alone on it." in capsys.readouterr().err
     fits, alone = [False, False], [True, False]
     calls.clear()
-    with pytest.raises(
-        SystemExit, match=r"^error: data: this job does not fit into the GPU's memory; .*\(jobs_per_gpu\)"
-    ):
-        made(main, lr=0.2)
+    has(told(main, lr=0.2), "data: this job does not fit into the GPU's memory; ", "jobs_per_gpu")
     assert calls == [False, False]
     assert Path("model.csv").read_text() == "lr 0.1"
 
@@ -301,21 +250,15 @@ def test_an_input_that_is_not_as_it_was_made_is_refused_before_the_main_begins(b
     def main(spec: Spec, files: Files, options: Options) -> None:
         raise AssertionError
 
-    with pytest.raises(SystemExit, match=r"^error: partition\.npz: the content does not match partition\.made\.json"):
-        made(main)
+    assert told(main).startswith("partition.npz: the content does not match partition.made.json")
 
 
 def test_a_job_whose_outputs_another_process_is_making_does_not_begin(
     before: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificate, "PATIENCE_S", 0.1)
-    with (
-        certificate.locked(Path("model.made.json")),
-        pytest.raises(
-            SystemExit, match=r"^error: model\.made\.json: process \d+ on \S+ is making the same outputs; wait"
-        ),
-    ):
-        made(write)
+    with certificate.locked(Path("model.made.json")):
+        has(told(write), "model.made.json: process ", " is making the same outputs; wait")
     assert not Path("model.csv").exists()
 
 
@@ -327,45 +270,33 @@ def test_a_folder_that_cannot_be_written_or_locked_is_told(
         raise OSError(number, os.strerror(number), "model.made.json")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(
-        SystemExit, match=rf"^error: model\.made\.json: {os.strerror(number)}; existing outputs are kept"
-    ):
-        made(write)
+    assert told(write) == f"model.made.json: {os.strerror(number)}; existing outputs are kept."
 
 
-@pytest.mark.parametrize("lay", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@pytest.mark.parametrize("put", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize("place", ["model.csv", "model.made.json"])
 def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
-    before: Path, place: str, lay: Callable[[Path], None]
+    before: Path, place: str, put: Callable[[Path], None]
 ) -> None:
-    begun: list[Path] = []
-
     def main(spec: Spec, files: Files, options: Options) -> None:
-        with atomic_outputs(options, files.output) as parts:
-            begun.extend(parts)
+        with atomic_outputs(options, files.output):
+            raise AssertionError
 
     made(write)
     Path(place).unlink()
-    lay(Path(place))
-    with pytest.raises(SystemExit, match=rf"^error: {place}: a folder, pipe or device is in the place of"):
-        made(main, "--unless-made")
-    assert begun == []
+    put(Path(place))
+    assert told(main, "--unless-made").startswith(f"{place}: a folder, pipe or device is in the place of")
     assert Path("model.csv" if place != "model.csv" else "model.made.json").is_file()
 
 
 def test_a_full_disk_that_a_library_tells_in_an_error_of_its_own_is_told(before: Path) -> None:
-    def main(number: int) -> None:
-        def fail(spec: Spec, files: Files, options: Options) -> None:
-            raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
+    """Any other error is a fault of the code, and keeps its traceback."""
+    number = errno.ENOSPC
 
-        made(fail)
+    def main(spec: Spec, files: Files, options: Options) -> None:
+        raise SafetensorError(f'I/O error: something (os error {number}) at path "x"')
 
-    with pytest.raises(SystemExit, match=r"^error: data: No space left on device; existing outputs are kept\.$"):
-        main(errno.ENOSPC)
+    assert told(main) == "data: No space left on device; existing outputs are kept."
+    number = errno.EISDIR
     with pytest.raises(SafetensorError):
-        main(errno.EISDIR)
-
-
-def test_a_fault_of_the_code_keeps_its_traceback(before: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        made(lambda spec, files, options: Path("absent").unlink())
+        made(main)

@@ -8,7 +8,7 @@ import pytest
 
 from fu.pipeline.stages import evaluate, train, unlearn
 from tests.mistakes import has
-from tests.pipeline.stages.scene import LAYOUT, PHASE, Scene, make_scene, model
+from tests.pipeline.stages.scene import LAYOUT, MODEL, PHASE, Scene, make_scene, model
 from tests.pipeline.stages.scene import refused as told
 
 METHOD = '''"""Mine."""
@@ -52,7 +52,7 @@ def evaluate(context):
 def trace(context):
     return {"calm": 1.0}
 '''
-MODEL = '''"""Mine."""
+NETWORK = '''"""Mine."""
 
 from pydantic import BaseModel
 from torch import nn
@@ -77,11 +77,11 @@ def scene(tmp_path: Path) -> Scene:
     return scene
 
 
-def refused(stage: Any, scene: Scene, mine: Path, spec: dict[str, Any], **files: Any) -> str:
+def refused(stage: Any, scene: Scene, mine: Path, spec: dict[str, Any], **files: Path) -> str:
     """Return the sentence with which a stage ends that meets a mistake in a plug-in."""
     words = ["--spec", json.dumps(spec), "--plugins", str(mine), "--device", "cpu"]
-    for name, paths in {**scene.shared, **files}.items():
-        words += [f"--{name}", *(map(str, paths) if isinstance(paths, list) else [str(paths)])]
+    for name, path in {**scene.shared, **files}.items():
+        words += [f"--{name}", str(path)]
     text = told(scene.folder, stage, *words)
     assert text.startswith(f"{mine}/")
     return text.removeprefix(f"{mine}/")
@@ -99,10 +99,10 @@ def line(text: str, what: str) -> int:
     return number
 
 
-def unlearned(scene: Scene, mine: Path, text: str, traced: tuple[str, ...] = ()) -> str:
+def unlearned(scene: Scene, mine: Path, text: str) -> str:
     """Return the sentence with which the unlearning by a method ends."""
     write(mine, "methods", text)
-    spec = {**PHASE, "traced": traced, "method": {"name": "mine"}, "training": None, "server": None, "watch": None}
+    spec = {**PHASE, "traced": (), "method": {"name": "mine"}, "training": None, "server": None, "watch": None}
     return refused(unlearn, scene, mine, spec, original=scene("original.safetensors"), **scene.outputs("made"))
 
 
@@ -115,12 +115,9 @@ def trained(scene: Scene, mine: Path, **spec: Any) -> str:
 SIZE = LAYOUT.size
 STATES = {
     "None": "NoneType",
-    "state.theta": "Tensor",
-    "{'theta': state.theta}": "dict",
     "Other(state.theta)": "Other",
     "State(1.0)": "'theta' of type float",
     "State(state.theta[:-1])": f"'theta' of torch.float32 [{SIZE - 1}]",
-    "State(state.theta[:, None])": f"'theta' of torch.float32 [{SIZE}, 1]",
     "State(state.theta.double())": f"'theta' of torch.float64 [{SIZE}]",
 }
 
@@ -158,7 +155,6 @@ def test_a_training_that_returns_no_state_is_refused(scene: Scene, mine: Path) -
     ("bug", "told"),
     [
         ("return state.thetta", "AttributeError: 'State' object has no attribute 'thetta'."),
-        ("assert round < 0", "AssertionError."),
         ("raise ValueError('too\\nmany.')", "ValueError: too many."),
         (
             "task.federation.local_updates(state.theta, [0], round, 'cros_entropy')",
@@ -189,7 +185,6 @@ def test_a_bug_is_told_with_its_line_after_the_whole_traceback(
     ("returned", "told"),
     [
         ("{'calm': context.theta.mean()}", "'calm' of type Tensor"),
-        ("context.theta.mean()", "Tensor"),
         ("None", "NoneType"),
     ],
 )
@@ -201,31 +196,17 @@ def test_an_evaluator_that_returns_no_numbers_is_refused_at_its_first_evaluation
     place = {name: f"evaluation/mine.py: line {line(text, f'def {name}')}: {name} " for name in ("trace", "evaluate")}
     expected = f"must return one number per metric, got {told}."
     assert trained(scene, mine, traced=("mine",)) == place["trace"] + expected
-    about = {name: PHASE[name] for name in ("dataset", "attack", "seed", "model")}
     original = scene("original.safetensors")
-    files = {"original": original, "models": [original], "traces": [scene("original.csv")]}
-    spec = {**about, "roles": ["original"], "evaluators": ["mine"]}
-    assert (
-        refused(evaluate, scene, mine, spec, **files, evaluation=scene("made.csv"), predictions=scene("made.st"))
-        == place["evaluate"] + expected
+    files = {"original": original, "models": original, "traces": scene("original.csv")}
+    files |= {"evaluation": scene("made.csv"), "predictions": scene("made.st")}
+    spec = {**MODEL, "roles": ["original"], "evaluators": ["mine"]}
+    assert refused(evaluate, scene, mine, spec, **files) == place["evaluate"] + expected
+
+
+def test_a_model_that_cannot_be_trained_is_refused(scene: Scene, mine: Path) -> None:
+    write(mine, "models", text := NETWORK.replace("nn.Linear(", "nn.BatchNorm1d(400), nn.Linear("))
+    place = f"models/mine.py: line {line(text, 'def build')}: "
+    assert trained(scene, mine, model={"name": "mine"}) == (
+        f"{place}build returns a model with buffers (1.running_mean), which few methods here average; declare "
+        "STATISTICS = True, or use nn.GroupNorm or no normalisation (nfresnet18)."
     )
-
-
-@pytest.mark.parametrize(
-    ("built", "told"),
-    [
-        (
-            "nn.Linear(400, 3))",
-            "build returns a model with outputs [1, 3] for one sample, expected [1, 10]: one per class.",
-        ),
-        (
-            "nn.BatchNorm1d(400), nn.Linear(400, classes))",
-            "build returns a model with buffers (1.running_mean), which few methods here average; declare "
-            "STATISTICS = True, or use nn.GroupNorm or no normalisation (nfresnet18).",
-        ),
-    ],
-)
-def test_a_model_that_cannot_be_trained_is_refused(scene: Scene, mine: Path, built: str, told: str) -> None:
-    write(mine, "models", text := MODEL.replace("nn.Linear(400, classes))", built))
-    expected = f"models/mine.py: line {line(text, 'def build')}: {told}"
-    assert trained(scene, mine, model={"name": "mine"}) == expected

@@ -48,10 +48,3 @@ def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path
     files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "digits.npz")]
     words = "y_train holds class 11, but digits has classes 0 to 9"
     assert words in refused(tmp_path, stage, "--spec", spec, *files)
-
-
-def test_the_same_data_make_the_same_bytes(tmp_path: Path) -> None:
-    archive = write_archive(tmp_path / "digits.npz")
-    for name in ("a.npz", "b.npz"):
-        made("digits", checksum(archive), tmp_path, tmp_path / name)
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -29,10 +30,11 @@ from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import DEVICE
 from tests.mistakes import has, sentence
 from tests.pipeline.stages import test_text as text
-from tests.pipeline.stages.scene import LAYOUT, MODEL, OPTIONS, PART, PIXELS, make_data, make_scene, model
+from tests.pipeline.stages.scene import LAYOUT, MODEL, OPTIONS, PART, PIXELS, Scene, make_data, make_scene, model
 
 NUMBER = 6  # enough for every audit
 KINDS = {"original": 0, "retrained": 100, "unlearned": 200}  # of which number the models are
+ABOUT = {name: MODEL[name] for name in ("dataset", "attack", "model")}
 SPEC = oracles.Spec(
     **{name: MODEL[name] for name in ("dataset", "attack")},
     **{"preset": "smoke", "paper": "toy", "scenario": "small", "label": "Small", "seeds": tuple(range(NUMBER))},
@@ -45,36 +47,41 @@ COST = {"python": "3.12.1", "torch": "2.13.0", **DEVICE}
 class Oracles:
     """A folder with models of every kind, what they predict, and an archive of them."""
 
-    def __init__(self, folder: Path, request: Request | None = None) -> None:
-        self.scene = make_scene(folder)
-        self.given = dict(self.scene.given)
+    def __init__(self, scene: Scene, request: Request | None = None) -> None:
+        self.scene, self.folder, self.models = scene, scene.folder, dict[str, list[Path]]()
         if request:
-            np.savez(folder / "request.npz", **request.arrays())  # type: ignore[arg-type]
-            self.given["request"] = [folder / "request.npz"]
-        (folder / "cost.json").write_text(json.dumps(COST))
-        self.models = {
-            kind: [self.save(kind, k, model(first + k)) for k in range(NUMBER)] for kind, first in KINDS.items()
-        }
+            np.savez(scene("request.npz"), **request.arrays())  # type: ignore[arg-type]
+
+    @classmethod
+    def made(cls, folder: Path, request: Request | None = None) -> "Oracles":
+        """Return a folder with so many models of every kind."""
+        found = cls(make_scene(folder), request)
+        for kind, first in KINDS.items():
+            found.models[kind] = [found.save(kind, k, model(first + k)) for k in range(NUMBER)]
+        return found
 
     def save(self, kind: str, seed: int, theta: Tensor, diverged: int | None = None) -> Path:
         return self.scene.save(f"{kind}{seed}", theta, diverged)
 
-    def predicted(self, kind: str) -> Path:
+    def predicted(self, kind: str, about: Mapping[str, Any] = ABOUT) -> Path:
         """Return the file of what the models of a kind predict, as the stage `predict` writes it."""
         path = self.scene(f"{kind}.predicted.safetensors")
-        spec = predict.Spec(**{name: MODEL[name] for name in ("dataset", "attack", "model")})
-        predict.main(spec, predict.Files(**self.given, models=self.models[kind], predictions=path), OPTIONS)
+        files = predict.Files(**self.scene.asked, models=self.models[kind], predictions=path)
+        predict.main(predict.Spec(**about), files, OPTIONS)
         return path
 
-    def archive(self, path: str = "small.zip", options: Options = OPTIONS) -> Path:
+    def archive(self, spec: oracles.Spec = SPEC, about: Mapping[str, Any] = ABOUT) -> Path:
         """Write the archive."""
-        kinds: dict[str, Any] = {kind: self.models[kind] for kind in ("original", "retrained")}
+        (self.folder / "cost.json").write_text(json.dumps(COST))
         files = oracles.Files(
-            **{**self.given, **kinds, "archive": self.scene(path)},
-            predicted=[self.predicted(kind) for kind in kinds],
-            costs=[self.scene("cost.json")] * 2 * NUMBER,
+            **self.scene.asked,
+            original=self.models["original"],
+            retrained=self.models["retrained"],
+            predicted=[self.predicted(kind, about) for kind in ("original", "retrained")],
+            costs=[self.scene("cost.json")] * 2,
+            archive=self.scene("small.zip"),
         )
-        oracles.main(SPEC, files, options)
+        oracles.main(spec, files, OPTIONS)
         return files.archive
 
     def answers(self, kind: str) -> dict[str, Tensor]:
@@ -112,7 +119,7 @@ Whole = tuple[Oracles, Path]
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     """Models of every kind, and their archive; nobody edits them."""
-    made = Oracles(tmp_path_factory.mktemp("oracles"))
+    made = Oracles.made(tmp_path_factory.mktemp("oracles"))
     return made, made.archive()
 
 
@@ -193,7 +200,7 @@ def test_equal_models_give_equal_bytes_and_nothing_is_left_beside_them(whole: Wh
 
 
 def test_models_that_diverged_or_have_infinite_logits_are_in_no_file(tmp_path: Path) -> None:
-    made = Oracles(tmp_path)
+    made = Oracles.made(tmp_path)
     made.save("original", 1, model(1), diverged=2)
     made.save("retrained", 4, torch.full_like(model(4), 3e38))  # finite weights, whose logits are not
     archive = made.archive()
@@ -209,7 +216,7 @@ def test_models_that_diverged_or_have_infinite_logits_are_in_no_file(tmp_path: P
 
 
 def test_without_any_model_there_is_no_archive(tmp_path: Path) -> None:
-    made = Oracles(tmp_path)
+    made = Oracles.made(tmp_path)
     for seed in range(NUMBER):
         made.save("retrained", seed, model(seed), diverged=1)
     has(sentence(made.archive), "retrained.predicted.safetensors: all 6 models diverged")
@@ -218,7 +225,7 @@ def test_without_any_model_there_is_no_archive(tmp_path: Path) -> None:
 
 def test_a_request_is_in_the_archive_and_its_samples_are_counted(tmp_path: Path) -> None:
     gone = PART.train[0][:2]
-    archive = Oracles(tmp_path, Request(PART.attacked, gone)).archive()
+    archive = Oracles.made(tmp_path, Request(PART.attacked, gone)).archive()
     about = stated(archive)
     assert (about["forgotten"], about["forgotten_samples"]) == (PART.attacked.tolist(), 2)
     with ZipFile(archive) as file, np.load(file.open("request.npz")) as asked:
@@ -227,32 +234,21 @@ def test_a_request_is_in_the_archive_and_its_samples_are_counted(tmp_path: Path)
 
 
 def test_probes_of_text_are_the_numbers_of_characters(tmp_path: Path) -> None:
-    data = text.made(tmp_path)
-    part = text.drawn(tmp_path, data)
-    np.savez(tmp_path / "request.npz", **Request(np.array([2])).arrays())  # type: ignore[arg-type]
-    given: Any = {"data": data, "partition": tmp_path / "partition.npz", "request": [tmp_path / "request.npz"]}
-    choice = text.TRAINING.model
-    about_it = {"dataset": "letters", "attack": None}
-    layout = Layout(lstm.build((80,), 26, lstm.Params(**choice.params)))
-    (tmp_path / "cost.json").write_text(json.dumps(COST))
+    scene = text.made(tmp_path)
+    part = text.drawn(scene)
+    found = Oracles(scene, Request(np.array([2])))
+    about = {name: text.MODEL[name] for name in ("dataset", "attack", "model")}
+    layout = Layout(lstm.build((80,), 26, lstm.Params(**about["model"].params)))
     model_files.save(tmp_path / "model", layout, torch.zeros(layout.size), None)
-    said = predict.Files(**given, models=[tmp_path / "model"], predictions=tmp_path / "said")
-    predict.main(predict.Spec(**about_it, model=choice), said, OPTIONS)
-    both: Any = {kind: [tmp_path / "model"] for kind in ("original", "retrained")}
-    files = oracles.Files(
-        **given,
-        **both,
-        predicted=[tmp_path / "said"] * 2,
-        costs=[tmp_path / "cost.json"],
-        archive=tmp_path / "text.zip",
-    )
-    oracles.main(SPEC.model_copy(update={**about_it, "seeds": (0,)}), files, OPTIONS)
-    probes, x = arrays_of(files.archive, "probes"), archives.read(data, "letters")["x_train"]
+    found.models = {kind: [tmp_path / "model"] for kind in ("original", "retrained")}
+    spec = SPEC.model_copy(update={"dataset": "letters", "attack": None, "seeds": (0,)})
+    archive = found.archive(spec, about)
+    probes, x = arrays_of(archive, "probes"), archives.read(scene("letters.npz"), "letters")["x_train"]
     assert probes["x.forgotten"].dtype == np.uint8
     assert np.array_equal(probes["x.forgotten"], x[part.train[2]])
     mine = {name.removeprefix("y."): np.zeros((1, len(y), 26)) for name, y in probes.items() if name.startswith("y.")}
     np.savez(tmp_path / "mine.npz", digest=probes[DIGEST], **mine)  # type: ignore[arg-type]
-    *skipped, last = audit.audit(files.archive, tmp_path / "mine.npz")
+    *skipped, last = audit.audit(archive, tmp_path / "mine.npz")
     assert len(skipped) == len(catalogue.available("audits"))
     assert all("skipped, as it needs" in line and "1 unlearned, 1 retrained, 1 original" in line for line in skipped)
     assert last.startswith("1 unlearned, 1 retrained, 1 original models.")

@@ -1,27 +1,22 @@
 """What the models of a trial say of the probes: all logits in the order of seeds, without models that diverged."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
-from fu.data.request import Request
 from fu.evaluation import predictions
 from fu.pipeline.stages import predict
-from fu.pipeline.stages.common import Options
-from tests.factories import make_partition
 from tests.pipeline.stages.scene import BUILD, LABELS, MODEL, NORMALISED, OPTIONS, Scene, make_data, make_scene, model
 
 PROBES = ("forgotten", "held_out", "retained_train", "retained_test", "augmented", "triggered", "triggered_altered")
 SPEC = predict.Spec(**{name: MODEL[name] for name in ("dataset", "attack", "model")})
 
 
-def said(scene: Scene, models: list[Path], options: Options = OPTIONS) -> dict[str, dict[str, Tensor]]:
+def said(scene: Scene, models: list[Path]) -> dict[str, dict[str, Tensor]]:
     path = scene("x.predicted.safetensors")
-    predict.main(SPEC, predict.Files(**scene.given, models=models, predictions=path), options)
+    predict.main(SPEC, predict.Files(**scene.given, models=models, predictions=path), OPTIONS)
     return {name: predictions.load(path, name) for name in (predictions.LABELS, predictions.REPEATS)}
 
 
@@ -68,21 +63,3 @@ def test_the_probes_are_who_they_say_they_are() -> None:
     assert torch.equal(probes["retained_test"][1], labels[np.concatenate([part.test[0], part.test[2]])])
     assert torch.equal(probes["held_out"][1], labels[part.test[1]])
     assert torch.equal(probes["triggered"][1], (probes["retained_test"][1] + 5) % 10)
-
-
-def test_held_out_samples_are_of_the_forgotten_classes_alone_where_clients_have_no_tests() -> None:
-    part = make_partition((7, 2, 9), trigger=False)
-    tests = np.concatenate(part.test)
-    part = replace(part, test=[tests[:0]] * 3, global_test=tests)
-    data = make_data("share", part, request=Request(np.array([1])))
-    probes = predictions.audited(data)
-    own = {*probes["forgotten"][1].tolist()}
-    assert {*probes["held_out"][1].tolist()} <= own
-    assert not {*probes["retained_test"][1].tolist()} <= own
-
-
-@pytest.mark.parametrize("most", [3, 5])
-def test_a_probe_has_so_many_samples_at_most(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(predictions, "MOST", most)
-    found = {name: len(y) for name, (_, y) in predictions.audited(make_data("share")).items()}
-    assert found == {**dict.fromkeys(PROBES, most), "held_out": 3}  # of the forgotten client's own test samples

@@ -14,17 +14,19 @@ from fu.pipeline.stages import publish
 from fu.pipeline.stages.common import Options
 from tests.artefacts.factories import CHOSEN
 from tests.mistakes import contents
-from tests.pipeline.plans import made
 from tests.pipeline.results_folder import entry_of, make_results, sources_of
+
+
+def outputs_in(folder: Path) -> dict[str, Path]:
+    """Return what is written of every artefact."""
+    return {name: folder / f"thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
 
 
 def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path: Path) -> None:
     numbers = tmp_path / "table8.csv"
     numbers.write_text("scenario,method,stage,metric,value\n")
-    spec = made("smoke").job("publish", {"paper": "fedosd", "artefact": "table8"}).spec
-    assert isinstance(spec, publish.Spec)
-    outputs = {name: tmp_path / f"table8.{name}" for name in ("rows", "md", "html", "tex", "json")}
-    files = publish.Files(tmp_path, [numbers], csv=tmp_path / "made.csv", **outputs, pdf=[], svg=[], png=[])
+    spec = publish.Spec(**dict(entry_of("table", published="0" * 64)))
+    files = publish.Files(tmp_path, [numbers], **outputs_in(tmp_path / "made"), pdf=[], svg=[], png=[])
     with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
         publish.main(spec, files, Options())
     assert list(contents(tmp_path)) == ["table8.csv"]
@@ -43,7 +45,7 @@ def test_an_artefact_is_made_of_the_chosen_trial_and_states_each_file_behind_it(
 
     monkeypatch.setattr(table, "make", spied)
     entry = entry_of("table", chosen={}, published=checksum(numbers))
-    outputs = {name: tmp_path / f"thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
+    outputs = outputs_in(tmp_path)
     files = publish.Files(root, [numbers], **outputs, pdf=[], svg=[], png=[])
     old = [tmp_path / f"{name}.png" for name in ("thing", "other")]
     for file in old:  # of a version that drew tables, too
@@ -75,9 +77,10 @@ def test_a_kind_that_draws_what_it_did_not_say_is_refused_and_nothing_is_left(
     kind: str, pictures: bool, why: str, tmp_path: Path
 ) -> None:
     root, entry = make_results(tmp_path / "results"), entry_of(kind)
-    outputs = {name: tmp_path / f"made/thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
     pdf, svg, png = ([tmp_path / f"made/thing.{name}"] * pictures for name in ("pdf", "svg", "png"))
     spec = publish.Spec(**dict(entry), sources=sources_of(entry))
     with pytest.raises(UserError, match=rf"^{kind}\.py \(artefacts\): `make` returns {why} \(docs/adding-a-figure"):
-        publish.main(spec, publish.Files(root, [], **outputs, pdf=pdf, svg=svg, png=png), Options())
+        publish.main(
+            spec, publish.Files(root, [], **outputs_in(tmp_path / "made"), pdf=pdf, svg=svg, png=png), Options()
+        )
     assert not contents(tmp_path / "made")

@@ -21,7 +21,6 @@ from tests.factories import make_partition
 from tests.pipeline.stages.scene import (
     BUILD,
     LOCAL,
-    OPTIONS,
     PHASE,
     ROUNDS,
     SEED,
@@ -75,20 +74,15 @@ def test_the_stage_saves_the_requests_that_are_drawn(
     assert [path.name for path in output.parent.iterdir()] == ["request.npz"]
 
 
-def test_seeds_draw_different_requests() -> None:
-    assert {request.draw(PART, seed, 1).clients.item() for seed in range(20)} == {0, 1, 2}
-
-
 # ---- what is handed over ---------------------------------------------------------------------------------------------
 
 
 def test_training_knows_no_request_and_draws_who_takes_part(scene: Scene) -> None:
-    files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
     about = {"training": Choice(name="fedavg"), "history": (), "server": None}
-    train.main(train.Spec(**{**UNMARKED, **DRAWN}, **about), files, OPTIONS)
+    scene.train(train.Spec(**{**UNMARKED, **DRAWN}, **about))
     task = task_of("training", [], [0, 1, 2], clients_per_round=2, with_replacement=True)
     training = plugged.training_of(Choice(name="fedavg"))
-    models = loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))
+    models = loop(training.start(task), lambda state, round: training.step(task, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("original"), models[-1])
     trained = [len(set(task.participants(round))) for round in range(ROUNDS)]  # one that is drawn twice trains once
     assert [int(row["client_rounds"]) for row in scene.rows("original.csv")] == [
@@ -105,14 +99,9 @@ def test_unlearning_forgets_whom_the_request_names(scene: Scene, monkeypatch: py
 
     monkeypatch.setattr(fupga, "start", start)
     monkeypatch.setattr(fupga, "step", lambda task, p, state, round: state)
-    files = unlearn.Files(
-        **{**scene.given, "request": [scene("request.npz")]},
-        **scene.outputs("unlearned"),
-        original=scene.save("original", model(0)),
-        history=[],
-    )
+    scene.save("original", model(0))
     again = {"method": Choice(name="fupga"), "training": Choice(name="server_sgd"), "server": 3, "watch": None}
-    unlearn.main(unlearn.Spec(**UNMARKED, **again), files, OPTIONS)
+    scene.unlearn(unlearn.Spec(**UNMARKED, **again))
     (task,) = given
     assert (task.forgotten, task.retained, task.server) == ([2], [0, 1], 3)
     assert task.training is not None
@@ -122,29 +111,24 @@ def test_unlearning_forgets_whom_the_request_names(scene: Scene, monkeypatch: py
 
 
 def test_post_training_is_that_of_whom_the_request_leaves(scene: Scene) -> None:
-    files = recover.Files(
-        **{**scene.given, "request": [scene("request.npz")]},
-        **scene.outputs("recovered"),
-        original=scene.save("original", model(0)),
-        unlearned=scene.save("unlearned", model(1)),
-    )
-    recover.main(recover.Spec(**UNMARKED, projection=None, client_weights="equal", first_round=0), files, OPTIONS)
+    scene.save("original", model(0))
+    scene.save("unlearned", model(1))
+    scene.recover(recover.Spec(**UNMARKED, projection=None, client_weights="equal", first_round=0))
     task = task_of("unlearning", [2], [0, 1], original=model(0))
 
     def step(state: Any, round: int) -> Any:
         updates = task.federation.local_updates(state.theta, [0, 1], round)
         return State(state.theta + updates.delta.mean(0))
 
-    expected = loop(model(1), step, range(ROUNDS))[-1]
+    expected = loop(State(model(1)), step, range(ROUNDS))[-1]
     torch.testing.assert_close(scene.theta("recovered"), expected, rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("number", [2, 4, None])
 def test_a_server_trains_on_so_many_of_its_samples_as_the_spec_says(tmp_path: Path, number: int | None) -> None:
     scene = make_scene(tmp_path)
-    files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
     about = {"training": Choice(name="server_sgd"), "history": (), "server": number}
-    train.main(train.Spec(**PHASE, **about), files, OPTIONS)
+    scene.train(train.Spec(**PHASE, **about))
     found = [helped(used) for used in (2, 4)]
     assert not torch.equal(*found)
     assert torch.equal(scene.theta("original"), found[0 if number == 2 else 1])
@@ -155,4 +139,4 @@ def helped(used: int) -> torch.Tensor:
     """Return the model of a server that trains on so many of its samples."""
     task = make_task("training", "share", server=used)
     training = plugged.training_of(Choice(name="server_sgd"))
-    return loop(training.start(task).theta, lambda state, round: training.step(task, state, round), range(ROUNDS))[-1]
+    return loop(training.start(task), lambda state, round: training.step(task, state, round), range(ROUNDS))[-1]

@@ -38,8 +38,7 @@ REQUESTS = 3
 
 
 def history() -> History:
-    task = task_of(None)
-    return fats.history(task)
+    return fats.history(task_of(None))
 
 
 def task_of(request: Request | None) -> Task:
@@ -51,49 +50,54 @@ def task_of(request: Request | None) -> Task:
     return Task(federation, BUILD, data.forgotten, data.retained, ROUNDS, SEED, **drawn)  # type: ignore[arg-type]
 
 
+def first_uses(found: History) -> list[tuple[int, int]]:
+    """Return in order at which time which sample is first used."""
+    times = {(time, row) for k in range(3) for row in PART.train[k].tolist() if (time := found.first_step(k, row))}
+    return sorted(times)
+
+
 def stream() -> Request:
     """Two requests in a row: a client that takes part early, then a sample that is first used late in what is left."""
     before, none = history(), np.empty(0, np.int64)
     client = before.clients(1)[0]
-    found = before.without([client])
-    late = {(time, row) for k in range(3) for row in PART.train[k].tolist() if (time := found.first_step(k, row))}
-    samples = [row for time, row in sorted(late) if time > 6 and row not in PART.train[client]]
+    late = first_uses(before.without([client]))
+    samples = [row for time, row in late if time > 6 and row not in PART.train[client]]
     return in_a_row([np.array([client]), none], [none, np.array(samples[:1])])
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     """A trained model, and two requests."""
-    made = make_scene(tmp_path, PART)
-    np.savez(made("request.npz"), allow_pickle=False, **stream().arrays())  # type: ignore[arg-type]
+    made = asking(tmp_path, stream())
     run_training(made)
+    return made
+
+
+def asking(folder: Path, request: Request) -> Scene:
+    """Write what stages read, and a request."""
+    made = make_scene(folder, PART)
+    np.savez(made("request.npz"), allow_pickle=False, **request.arrays())  # type: ignore[arg-type]
     return made
 
 
 def run_training(scene: Scene, options: Options = OPTIONS, keep_every: int = 2) -> None:
     choice = Choice(name="fats", params={"keep_every": keep_every})
-    files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
-    train.main(train.Spec(**SPEC, training=choice, history=(), server=None), files, options)
+    scene.train(train.Spec(**SPEC, training=choice, history=(), server=None), options)
 
 
 def run_unlearning(scene: Scene, method: str = "fats", options: Options = OPTIONS, requests: int = 2) -> Tensor:
     again = FATS if method == "retrain" else None
-    files = unlearn.Files(
-        **{**scene.given, "request": [scene("request.npz")]},
-        **scene.outputs("unlearned"),
-        original=scene("original.safetensors"),
-        history=[scene("history.safetensors")] if method == "fats" else [],
-    )
     about = {"method": Choice(name=method), "training": again, "server": None, "watch": None}
-    unlearn.main(unlearn.Spec(**{**SPEC, "rounds": requests * ROUNDS}, **about), files, options)
+    spec = unlearn.Spec(**{**SPEC, "rounds": requests * ROUNDS}, **about)
+    scene.unlearn(spec, options, history=method == "fats")
     return scene.theta("unlearned")
 
 
-def driven(found: History, rounds: int = ROUNDS) -> list[Tensor]:
+def driven(found: History) -> list[Tensor]:
     """Return the models at the start of every round and at the end."""
     task = task_of(None)
     models = [task.first_model()]
-    for round in range(rounds):
+    for round in range(ROUNDS):
         models.append(trained(task, found, models[-1], round))
     return models
 
@@ -103,15 +107,7 @@ def test_the_history_file_holds_the_models_that_are_kept(scene: Scene) -> None:
     assert (kept.rounds, kept.length) == ([0, 2, 4], ROUNDS)
     assert all(torch.equal(kept.read(round), models[round]) for round in kept.rounds)
     assert torch.equal(scene.theta("original"), models[-1])
-    assert sorted(path.name for path in scene.folder.iterdir()) == sorted(
-        f"{name}.{end}"
-        for name, ends in {
-            "original": ("safetensors", "csv", "json"),
-            "history": ("safetensors",),
-            **dict.fromkeys(("digits", "partition", "request"), ("npz",)),
-        }.items()
-        for end in ends
-    )
+    assert not [*scene.folder.glob(".*")]
 
 
 def unlearned() -> History:
@@ -137,62 +133,33 @@ def test_two_requests_in_a_row_give_the_model_of_their_history(scene: Scene) -> 
     assert len({row["accuracy"] for row in rows[ROUNDS - first.time // 3 : ROUNDS + 1]}) == 1  # idle: the value holds
 
 
-@pytest.mark.parametrize("killed", [2, ROUNDS + 1])
-def test_killed_jobs_resume_to_the_same_bytes(
-    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int
+def test_a_killed_training_resumes_to_the_same_bytes(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("original.safetensors", "original.csv", "history.safetensors")
     whole = [scene(name).read_bytes() for name in names]
-    theta = run_unlearning(scene)
     (tmp_path / "again").mkdir()
-    other = make_scene(tmp_path / "again", PART)
-    np.savez(other("request.npz"), allow_pickle=False, **stream().arrays())  # type: ignore[arg-type]
-    calls = 0
+    other, calls, step = make_scene(tmp_path / "again", PART), 0, fats.step
 
-    def dies(step: Any) -> Any:
-        def call(task: Any, p: Any, state: Any, round: int) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == 3:
-                raise KilledError
-            return step(task, p, state, round)
+    def dying(*about: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KilledError
+        return step(*about)
 
-        return call
-
-    with monkeypatch.context() as patched:
-        patched.setattr(fats, "step", dies(fats.step))
-        with pytest.raises(KilledError):
-            run_training(other, EVERY_ROUND)
-    assert other(".original.kept").exists()
-    steps = 0
-
-    def counts(step: Any) -> Any:
-        def call(*about: Any) -> Any:
-            nonlocal steps
-            steps += 1
-            return step(*about)
-
-        return call
-
-    with monkeypatch.context() as patched:
-        patched.setattr(fats, "step", counts(fats.step))
+    monkeypatch.setattr(fats, "step", dying)
+    with pytest.raises(KilledError):
         run_training(other, EVERY_ROUND)
-    assert steps == ROUNDS - 2  # two rounds and their models were there
+    assert other(".original.kept").exists()
+    run_training(other, EVERY_ROUND)
+    assert calls == 3 + ROUNDS - 2  # two rounds and their models were there
     assert [other(name).read_bytes() for name in names] == whole
-    calls = 3 - killed if killed < 3 else 1
-    with monkeypatch.context() as patched:
-        patched.setattr(unlearning, "step", dies(unlearning.step))
-        with pytest.raises(KilledError):
-            run_unlearning(other, options=EVERY_ROUND)
-    assert torch.equal(run_unlearning(other, options=EVERY_ROUND), theta)
-    assert other("unlearned.csv").read_bytes() == scene("unlearned.csv").read_bytes()
 
 
 def in_three() -> Request:
     """Three requests in a row, each for a sample that is first used a round or more before that of the one before."""
-    found = history()
-    times = {(time, row) for k in range(3) for row in PART.train[k].tolist() if (time := found.first_step(k, row))}
-    rounds = {time // 3: row for time, row in sorted(times)}
+    rounds = {time // 3: row for time, row in first_uses(history())}
     samples = [np.array([rounds[round]]) for round in sorted(rounds, reverse=True)[:REQUESTS]]
     return in_a_row([np.empty(0, np.int64)] * REQUESTS, samples)
 
@@ -202,8 +169,7 @@ def in_three() -> Request:
 def test_a_stream_resumes_to_the_same_bytes_wherever_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep_every: int, due: Collection[int]
 ) -> None:
-    made = make_scene(tmp_path, PART)
-    np.savez(made("request.npz"), allow_pickle=False, **in_three().arrays())  # type: ignore[arg-type]
+    made = asking(tmp_path, in_three())
     run_training(made, keep_every=keep_every)
     models: dict[int, Tensor] = {}
     calls, dies_at, rounds = 0, 0, 0

@@ -50,18 +50,6 @@ def test_the_files_of_a_trial_are_one_per_seed_and_the_best_mean_is_chosen(tmp_p
     }
 
 
-def test_the_scores_of_both_models_are_kept_apart(tmp_path: Path) -> None:
-    path = evaluation(
-        tmp_path / "0.csv",
-        recovered={"r_acc_validation": 0.9, "asr_validation": 0.3},
-        r_acc_validation=0.5,
-        asr_validation=0.1,
-    )
-    assert chosen(tmp_path / "mode.json", ("one",), path)["scores"] == {
-        "one": {"unlearned": pytest.approx(0.4), "recovered": pytest.approx(0.6)}
-    }
-
-
 def test_models_beyond_those_compared_decide_nothing(tmp_path: Path) -> None:
     """Where another artefact shows all points, their evaluations have post-trained models, too."""
     better = {"r_acc_validation": 0.9, "asr_validation": 0.1}
@@ -73,6 +61,8 @@ def test_models_beyond_those_compared_decide_nothing(tmp_path: Path) -> None:
     found = chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)
     assert found["selected"] == "one"
     assert found["scores"] == {"one": {"unlearned": pytest.approx(0.8)}, "other": {"unlearned": pytest.approx(0.7)}}
+    both = chosen(tmp_path / "mode.json", ("other",), files[1])["scores"]
+    assert both == {"other": {"unlearned": pytest.approx(0.7), "recovered": pytest.approx(0.8)}}
 
 
 def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -86,16 +76,11 @@ def test_a_choice_without_validation_data_is_told_in_one_sentence(tmp_path: Path
     assert not output.parent.exists()
 
 
-def test_without_an_attack_the_accuracy_chooses(tmp_path: Path) -> None:
-    files = [evaluation(tmp_path / f"{r_acc}.csv", r_acc_validation=r_acc) for r_acc in (0.8, 0.9)]
-    assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
-
-
 def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_model(tmp_path: Path) -> None:
-    rows = [f"original,accuracy,,{value}\noriginal,r_acc_validation,,{1 - value}\n" for value in (0.2, 0.7)]
     files = [tmp_path / "0.csv", tmp_path / "1.csv"]
-    for file, text in zip(files, rows, strict=True):
-        file.write_text(f"role,metric,client,value\n{text}")
+    for file, value in zip(files, (0.2, 0.7), strict=True):
+        rows = f"original,accuracy,,{value}\noriginal,r_acc_validation,,{1 - value}\n"
+        file.write_text(f"role,metric,client,value\n{rows}")
     assert chosen(tmp_path / "safari.json", ("one", "other"), *files, by=TRAINING) == {
         "selected": "other",
         "rule": "another rule",
@@ -103,26 +88,9 @@ def test_the_points_of_a_training_are_compared_by_its_own_terms_of_the_trained_m
     }
 
 
-def test_a_term_that_is_better_lower_counts_against_a_trial(tmp_path: Path) -> None:
-    files = [evaluation(tmp_path / f"{value}.csv", distance=value) for value in (0.2, 0.7)]
-    for sign, best in ((1, "other"), (-1, "one")):
-        by = {**FEDOSD, "terms": (("distance", sign),)}
-        assert chosen(tmp_path / "mode.json", ("one", "other"), *files, by=by)["selected"] == best
-
-
 def test_a_diverged_trial_needs_no_validation_data(tmp_path: Path) -> None:
     files = [evaluation(tmp_path / "0.csv", diverged_round=3), evaluation(tmp_path / "1.csv", r_acc_validation=0.1)]
     assert chosen(tmp_path / "mode.json", ("one", "other"), *files)["selected"] == "other"
-
-
-def test_without_a_backdoor_the_first_metric_is_the_one_that_must_be_there(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{name}.csv" for name in ("a", "b")]
-    for path, r_acc in zip(paths, (0.6, 0.8), strict=True):
-        path.write_text(f"role,metric,client,value\nunlearned,r_acc_validation,,{r_acc}\n")
-    spec = select.Spec(trials=("a", "b"), **FEDOSD)
-    spec = select.Spec.model_validate_json(canonical(spec))
-    select.main(spec, select.Files(paths, tmp_path / "selected.json"), Options())
-    assert json.loads((tmp_path / "selected.json").read_text())["selected"] == "b"
 
 
 def test_what_each_client_has_is_not_chosen_by(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Shadow models: each trains as the attacked model on a half of its own, and what they say is kept; then an attack."""
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,12 @@ from fu.federation import driver, plugged
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
 from fu.pipeline.provenance.catalogue import metrics_of
-from fu.pipeline.stages import data, evaluate, partition, request, shadow, train
-from fu.pipeline.stages.common import Options
+from fu.pipeline.stages import data, evaluate, shadow, train
 from fu.plugins import Choice
 from fu.seeds import derive_integer
 from fu.training import fedavg
 from tests.factories import make_partition
+from tests.federation.runs import KilledError
 from tests.pipeline.stages.scene import (
     BUILD,
     LABELS,
@@ -51,10 +50,10 @@ def scene(tmp_path: Path) -> Scene:
     return made
 
 
-def made(scene: Scene, spec: shadow.Spec = SPEC, options: Options = OPTIONS) -> membership.Shadows:
+def made(scene: Scene, spec: shadow.Spec = SPEC) -> membership.Shadows:
     path = scene("run/x.shadows.npz")
     path.unlink(missing_ok=True)
-    shadow.main(spec, shadow.Files(**scene.shared, request=[scene("request.npz")], shadows=path), options)
+    shadow.main(spec, shadow.Files(**scene.asked, shadows=path), OPTIONS)
     assert [one.name for one in path.parent.iterdir()] == [path.name]
     return membership.load(path)
 
@@ -110,26 +109,19 @@ def test_the_sets_have_no_more_than_asked_for(scene: Scene) -> None:
 
 
 def test_a_killed_job_trains_no_finished_shadow_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, trained, drive = made(scene), list[str](), driver.drive
+    whole, trained, step = made(scene), list[int](), fedavg.step
 
-    def counted(
-        task: Task, start: Any, step: Any, measure: Any, checkpoint: Any, label: str, **more: Any
-    ) -> driver.Outcome:
-        def one(state: Any, round: int) -> Any:
-            trained.append(f"{checkpoint.path.name} {round}")
-            if len(trained) == ROUNDS + 2:
-                raise KeyboardInterrupt
-            return step(state, round)
+    def dying(task: Task, p: Any, state: Any, round: int) -> Any:
+        trained.append(round)
+        if len(trained) == ROUNDS + 2:
+            raise KilledError
+        return step(task, p, state, round)
 
-        return drive(task, start, one, measure, checkpoint, label, **more)
-
-    monkeypatch.setattr(driver, "drive", counted)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(fedavg, "step", dying)
+    with pytest.raises(KilledError):
         made(scene)
-    again = partial(made, scene)()
-    wanted = [*range(ROUNDS), 0, 1, *range(ROUNDS), *range(ROUNDS)]
-    assert [int(name.split()[1]) for name in trained] == wanted
-    assert len({name.split()[0] for name in trained}) == 3
+    again = made(scene)
+    assert trained == [*range(ROUNDS), 0, 1, *range(ROUNDS), *range(ROUNDS)]
     for name, array in vars(whole).items():
         if isinstance(array, np.ndarray):
             assert np.array_equal(array, getattr(again, name)), name
@@ -146,12 +138,12 @@ def test_shadows_that_a_killed_job_left_of_another_request_do_not_count(
         nonlocal left
         left -= 1
         if left < 0:
-            raise KeyboardInterrupt
+            raise KilledError
         return drive(*args, **more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(driver, "drive", killed)
-        with pytest.raises(KeyboardInterrupt):
+        patched.setattr(plugged, "drive", killed)
+        with pytest.raises(KilledError):
             made(scene)
     assert len([*scene("run").glob(".*.checkpoint")]) == 2
     ask(scene, clients=np.array([1]))
@@ -167,7 +159,7 @@ def test_draws_of_shadows_belong_to_their_request(scene: Scene, monkeypatch: pyt
         seeds.append(task.seed)
         return drive(task, *args, **more)
 
-    monkeypatch.setattr(driver, "drive", seen)
+    monkeypatch.setattr(plugged, "drive", seen)
     made(scene)
     sample = np.sort(PART.train[0][:2])
     ask(scene, samples=sample)
@@ -179,11 +171,12 @@ def test_shadows_of_a_training_at_the_server_have_as_many_of_its_samples(scene: 
     """The server holds four."""
     given = {"training": Choice(name="server_sgd"), "local": {**LOCAL, "batch_size": 4}}
     two, four, every = (
-        made(scene, shadow.Spec.model_validate({**SPEC.model_dump(), **given, "server": server})).pool_logits
+        made(scene, shadow.Spec.model_validate({**SPEC.model_dump(), **given, "server": server}))
         for server in (2, 4, None)
     )
-    assert np.array_equal(four, every)
-    assert not np.allclose(two, four)
+    assert np.array_equal(four.pool_logits, every.pool_logits)
+    assert not np.allclose(two.pool_logits, four.pool_logits)
+    assert not len(two.trained)  # the training does not say which rows it had
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fats"])
@@ -208,11 +201,6 @@ def test_the_record_says_which_members_the_attacked_training_had_in_a_batch(scen
         state = training.step(task, state, round)
     assert found.trained.tolist() == [row in seen for row in found.members.tolist()]
     assert 0 < found.trained.sum() < len(found.trained)
-
-
-def test_of_a_training_that_does_not_say_nothing_is_known(scene: Scene) -> None:
-    spec = SPEC.model_copy(update={"training": Choice(name="server_sgd")})
-    assert not len(made(scene, spec).trained)
 
 
 def test_owners_of_the_archive_decide_who_is_a_non_member(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,36 +229,20 @@ def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.Mo
 
 def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
     """A network that learns few digits by heart is found out; the same of the others' digits alone is not."""
-    options = Options(device="cpu")
-    archive, drawn, asked = (tmp_path / f"{name}.npz" for name in ("digits", "partition", "request"))
-    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, archive), options)
-    shares: dict[str, Any] = {"samples": 400, "split": "official", "test": "global", "clients": 4}
-    shares |= {"train_share": None, "validation_share": 0.0, "server": 0, "held_out": 0, "absent": 0}
-    about = partition.Spec(dataset="digits", seed=0, **shares, partition=Choice(name="iid"), attacked=0, attack=None)
-    partition.main(about, partition.Files(archive, drawn), options)
-    wanted = request.Spec(seed=0, clients=[0, 1], samples=None, requests=1)
-    request.main(wanted, request.Files(drawn, asked), options)
+    scene = Scene(tmp_path)
+    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, scene("digits.npz")), OPTIONS)
+    scene.deal(samples=400, split="official", test="global", clients=4, train_share=None, attacked=0)
     model: dict[str, Any] = {"dataset": "digits", "attack": None, "seed": 0}
     model["model"] = Choice(name="mlp", params={"hidden": 32})
     phase: dict[str, Any] = {"local": {**LOCAL, "lr": 0.1, "lr_decay": 1.0, "weight_decay": 0.0}, "rounds": 15}
-    phase |= {"clients_per_round": None, "with_replacement": False}
-    given: dict[str, Any] = {"data": archive, "partition": drawn}
-    files = [tmp_path / f"original.{end}" for end in ("safetensors", "csv", "json", "history.safetensors")]
-    outputs = dict(zip(("model", "trace", "cost", "history"), files, strict=True))
-    rest: dict[str, Any] = {"evaluate_every": 5, "evaluate_last": 1, "traced": (), "history": (), "server": None}
-    original = train.Spec(**model, **phase, **rest, training=Choice(name="fedavg"))
-    train.main(original, train.Files(**given, request=[], **outputs), options)
-    shadows, made = tmp_path / "shadows.npz", tmp_path / "attack.csv"
-    like = shadow.Spec(**model, **phase, number=2, most=300, training=Choice(name="fedavg"), server=None)
-    shadow.main(like, shadow.Files(**given, request=[asked], shadows=shadows), options)
-    spec = evaluate.Spec(**model, roles=("original",), evaluators=("membership",))
-    read: dict[str, Any] = {"original": files[0], "models": [files[0]], "traces": [files[1]], "shadows": [shadows]}
-    evaluate.main(
-        spec,
-        evaluate.Files(**given, request=[asked], **read, evaluation=made, predictions=made.with_suffix(".kept")),
-        options,
-    )
-    rows = {line.split(",")[1]: float(line.split(",")[3]) for line in made.read_text().splitlines()[1:]}
-    assert set(rows) == {metric.name for metric in metrics_of("membership")}
-    assert rows["lira_auc"] > 0.5
-    assert membership.load(shadows).number == 2
+    phase |= {"clients_per_round": None, "with_replacement": False, "training": Choice(name="fedavg"), "server": None}
+    measures: dict[str, Any] = {"evaluate_every": 5, "evaluate_last": 1, "traced": (), "history": ()}
+    scene.train(train.Spec(**model, **phase, **measures))
+    ask(scene, clients=np.array([0, 1]))
+    files = shadow.Files(**scene.asked, shadows=scene("shadows.npz"))
+    shadow.main(shadow.Spec(**model, **phase, number=2, most=300), files, OPTIONS)
+    rows = scene.evaluate(evaluate.Spec(**model, roles=("original",), evaluators=("membership",)))
+    found = {row["metric"]: float(row["value"]) for row in rows}
+    assert found.keys() == {metric.name for metric in metrics_of("membership")}
+    assert found["lira_auc"] > 0.5
+    assert membership.load(scene("shadows.npz")).number == 2

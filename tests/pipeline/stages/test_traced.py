@@ -1,64 +1,38 @@
 """What is traced besides: columns of the trace in every round of unlearning and post-training, and rows of a frame."""
 
-import csv
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from fu.evaluation.trace import COUNTS
-from fu.pipeline.stages import frames, partition, recover, train, unlearn
-from fu.pipeline.stages.common import Options
+from fu.pipeline.stages import frames, recover, train, unlearn
 from tests.artefacts.factories import make_entry
-from tests.mistakes import write_archive
 from tests.pipeline.plans import PAT50, made, spec
 from tests.pipeline.results_folder import sources_of
-from tests.pipeline.stages import drawing
+from tests.pipeline.stages.scene import PHASE, make_scene
 
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
 SHARES = tuple(f"predicted_{label}" for label in range(10))
+Rows = list[dict[str, str]]
 
 
 @pytest.fixture
-def traces(tmp_path: Path) -> dict[str, list[dict[str, str]]]:
+def traces(tmp_path: Path) -> dict[str, Rows]:
     """Train, unlearn and train on for two rounds each; the forgotten clients' triggered images are traced."""
-    labels = np.repeat(np.arange(10, dtype=np.uint8), 4)
-    images = np.random.default_rng(0).integers(0, 256, (40, 20, 20, 1), dtype=np.uint8)
-    archive = write_archive(tmp_path / "digits.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
-    drawn, options = tmp_path / "partition.npz", Options()
-    attack = {"name": "patch", "params": spec(made("smoke"), "partition", PAT50)["attack"]["params"]}
-    partition.main(partition.Spec(**{**drawing.SPEC, "attack": attack}), partition.Files(archive, drawn), options)
-    model = {"name": "mlp", "params": {"hidden": 4}}
-    phase = {"dataset": "digits", "attack": "patch", "model": model, "seed": 0, **drawing.PHASE, "rounds": 2}
+    scene = make_scene(tmp_path)
+    phase: dict[str, Any] = {**PHASE, "rounds": 2, "evaluate_every": 1, "traced": ("utility",)}
     later = {**phase, "traced": ("backdoor", "utility", "distance", "predicted_classes"), "counted": ("conflicts",)}
-
-    def files(role: str) -> dict[str, Path]:
-        return {key: tmp_path / f"m.{role}.{key}" for key in ("model", "trace", "cost")}
-
-    original, unlearned = files("original")["model"], files("unlearned")["model"]
-    train.main(
-        train.Spec(**{**phase, "traced": ("utility",)}, training={"name": "fedavg"}, history=(), server=None),
-        train.Files(archive, drawn, [], **files("original"), history=tmp_path / "history"),
-        options,
-    )
-    unlearn.main(
-        unlearn.Spec(**later, method={"name": "fedosd"}, training=None, server=None, watch=None),
-        unlearn.Files(archive, drawn, [], original=original, history=[], **files("unlearned")),
-        options,
-    )
-    recover.main(
-        recover.Spec(**later, projection=None, client_weights="equal", first_round=2),
-        recover.Files(archive, drawn, [], original=original, unlearned=unlearned, **files("recovered")),
-        options,
-    )
-    return {
-        role: list(csv.DictReader(files(role)["trace"].read_text().splitlines()))
-        for role in ("original", "unlearned", "recovered")
-    }
+    trained: dict[str, Any] = {"training": {"name": "fedavg"}, "history": (), "server": None}
+    forgets: dict[str, Any] = {"method": {"name": "fedosd"}, "training": None, "server": None, "watch": None}
+    scene.train(train.Spec(**phase, **trained))
+    scene.unlearn(unlearn.Spec(**later, **forgets))
+    scene.recover(recover.Spec(**later, projection=None, client_weights="equal", first_round=2))
+    return {role: scene.rows(f"{role}.csv") for role in ("original", "unlearned", "recovered")}
 
 
-def test_a_trace_has_the_columns_of_its_own_evaluators_in_order(traces: dict[str, list[dict[str, str]]]) -> None:
+def test_a_trace_has_the_columns_of_its_own_evaluators_in_order(traces: dict[str, Rows]) -> None:
     """Those of `conflicts` are there where nobody counts them; which classes there are, only the data know."""
     assert [tuple(row) for row in traces["original"]] == [
         ("round", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", *COUNTS)

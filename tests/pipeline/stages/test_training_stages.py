@@ -6,7 +6,6 @@ hands over differently shows in the model.
 
 import json
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ from fu.federation.task import State, Task
 from fu.methods import retrain
 from fu.pipeline.provenance.catalogue import needs
 from fu.pipeline.stages import recover, train, unlearn
-from fu.pipeline.stages.common import Options
 from fu.plugins import Choice
 from fu.projections import away_from_original
 from fu.training import fedavg
 from tests.factories import KINDS, default_params
+from tests.federation.runs import KilledError
 from tests.pipeline.stages.scene import (
     LAYOUT,
     OPTIONS,
@@ -74,10 +73,9 @@ def counts(row: dict[str, str]) -> dict[str, int]:
 # ---- the original training -----------------------------------------------------------------------------------------
 
 
-def trained(scene: Scene, weights: str, history: tuple[str, ...] = (), **changes: Any) -> None:
+def trained(scene: Scene, weights: str, history: tuple[str, ...] = ()) -> None:
     chosen = Choice(name="fedavg", params={"client_weights": weights})
-    files = train.Files(**scene.given, **scene.outputs("original"), history=scene("history.safetensors"))
-    train.main(train.Spec(**{**PHASE, **changes}, training=chosen, history=history, server=None), files, OPTIONS)
+    scene.train(train.Spec(**PHASE, training=chosen, history=history, server=None))
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
@@ -87,7 +85,9 @@ def test_the_original_training_is_that_of_all_clients_with_the_share_that_carrie
     trained(scene, weights)
     task = make_task("training", "share")
     p = fedavg.Params(client_weights=weights)  # type: ignore[arg-type]
-    models = loop(task.new_model("original"), lambda state, round: fedavg.step(task, p, state, round), range(ROUNDS))
+    models = loop(
+        State(task.new_model("original")), lambda state, round: fedavg.step(task, p, state, round), range(ROUNDS)
+    )
     assert torch.equal(scene.theta("original"), models[-1])
     rows = scene.rows("original.csv")
     assert_trace(rows, 0, models, task)
@@ -122,7 +122,7 @@ def test_the_original_training_records_the_histories_that_are_asked_for(scene: S
             expected[kind] = KINDS[kind](task, expected[kind], state.theta, round)
         return following
 
-    loop(task.new_model("original"), step, range(ROUNDS))
+    loop(State(task.new_model("original")), step, range(ROUNDS))
     tensors, _ = model_files.read(scene("history.safetensors"))
     flat = {f"{kind}.{name}": value for kind, record in expected.items() for name, value in record.items()}
     assert tensors.keys() == flat.keys()
@@ -146,35 +146,23 @@ RETRAINED = Choice(name="fedavg", params={"client_weights": "equal"})
 
 def unlearned(scene: Scene, method: str, watch: str | None = "conflicts", **params: Any) -> None:
     params = {**default_params(plugins.load("methods", method).Params).model_dump(by_alias=True), **params}
-    files = unlearn.Files(
-        **scene.given,
-        **scene.outputs("unlearned"),
-        original=scene.save("original", model(0)),
-        history=[scene("history.safetensors")],
-    )
-    about = {"method": Choice(name=method, params=params), "training": None, "server": None, "watch": watch}
-    if method.startswith("retrain"):
-        about["training"] = RETRAINED
-    unlearn.main(unlearn.Spec(**PHASE, **about), files, OPTIONS)  # type: ignore[arg-type]
+    training = RETRAINED if method.startswith("retrain") else None
+    about = {"method": Choice(name=method, params=params), "training": training, "server": None, "watch": watch}
+    scene.save("original", model(0))
+    scene.unlearn(unlearn.Spec(**PHASE, **about), history=True)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("method", "params"), [("fedosd", {}), ("mode", {}), ("federaser", {}), ("fedrecovery", {}), ("retrain", {})]
-)
+@pytest.mark.parametrize("method", ["fedosd", "mode", "federaser", "fedrecovery", "retrain"])
 def test_a_method_unlearns_from_the_original_model_with_the_trigger_on_all_samples_of_the_target(
-    scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str, params: dict[str, Any]
+    scene: Scene, recorded: dict[str, dict[str, torch.Tensor]], method: str
 ) -> None:
-    unlearned(scene, method, **params)
+    unlearned(scene, method)
     module = plugins.load("methods", method)
-    p = default_params(module.Params).model_copy(update=params)
+    p = default_params(module.Params)
     task = make_task("unlearning", "all", original=model(0))
     training = plugged.training_of(RETRAINED)
     task = replace(task, histories={kind: recorded[kind] for kind in needs(method)}, training=training)
-    state = module.start(task, p)
-    models = [state.theta]
-    for round in range(ROUNDS):
-        state = module.step(task, p, state, round)
-        models.append(state.theta)
+    models = loop(module.start(task, p), lambda state, round: module.step(task, p, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("unlearned"), models[-1])
     rows = scene.rows("unlearned.csv")
     assert_trace(rows, 0, models, task)
@@ -193,23 +181,6 @@ def test_a_round_of_unlearning_is_watched_only_where_that_is_asked_for(scene: Sc
     assert {row["conflicts"] for row in scene.rows("unlearned.csv")} == {""}
 
 
-@pytest.mark.parametrize("method", ["federaser", "retrain"])
-def test_a_method_is_given_the_histories_that_it_needs_and_no_other(
-    scene: Scene, recorded: object, method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module, given = plugins.load("methods", method), list[Task]()
-    start = module.start
-
-    @wraps(start)
-    def spied(task: Task, p: Any) -> Any:
-        given.append(task)
-        return start(task, p)
-
-    monkeypatch.setattr(module, "start", spied)
-    unlearned(scene, method)
-    assert given[0].histories.keys() == needs(method)
-
-
 def test_a_control_trains_on_what_is_left_of_the_target_as_the_original_training_did(
     scene: Scene, recorded: object
 ) -> None:
@@ -217,7 +188,7 @@ def test_a_control_trains_on_what_is_left_of_the_target_as_the_original_training
     module, task = plugins.load("methods", "retrain_partly"), make_task("unlearning", "share", original=model(0))
     task = replace(task, training=plugged.training_of(RETRAINED))
     p = module.Params(share=1)
-    models = loop(module.start(task, p).theta, lambda state, round: module.step(task, p, state, round), range(ROUNDS))
+    models = loop(module.start(task, p), lambda state, round: module.step(task, p, state, round), range(ROUNDS))
     assert torch.equal(scene.theta("unlearned"), models[-1])
 
 
@@ -229,14 +200,10 @@ FIRST = 4  # the number of the first round of post-training
 
 def recovered(scene: Scene, weights: str, projection: Choice | None, exception: tuple[int, float] | None) -> None:
     local = {**PHASE["local"], "exception": exception}
-    files = recover.Files(
-        **scene.given,
-        **scene.outputs("recovered"),
-        original=scene.save("original", model(0)),
-        unlearned=scene.save("unlearned", model(1)),
-    )
+    scene.save("original", model(0))
+    scene.save("unlearned", model(1))
     spec = {**PHASE, "local": local, "projection": projection, "client_weights": weights, "first_round": FIRST}
-    recover.main(recover.Spec(**spec), files, OPTIONS)
+    scene.recover(recover.Spec(**spec))
 
 
 @pytest.mark.parametrize("weights", ["samples", "equal"])
@@ -258,7 +225,7 @@ def test_post_training_goes_on_from_the_unlearned_model_with_the_retained_client
             delta = away_from_original.project(task, p, theta, delta)
         return State(theta + share @ delta)
 
-    models = loop(model(1), step, range(FIRST, FIRST + ROUNDS))
+    models = loop(State(model(1)), step, range(FIRST, FIRST + ROUNDS))
     torch.testing.assert_close(scene.theta("recovered"), models[-1], rtol=1e-6, atol=1e-7)
     rows = scene.rows("recovered.csv")
     assert_trace(rows, FIRST, models, task)
@@ -294,106 +261,74 @@ def test_no_stage_trains_on_data_that_name_a_test_sample_but_for_a_method_that_s
 def test_post_training_of_a_diverged_model_has_its_round_and_no_rows(
     scene: Scene, original: int | None, unlearned: int, expected: int
 ) -> None:
-    given: dict[str, Any] = {
-        "original": scene.save("original", model(0), original),
-        "unlearned": scene.save("unlearned", model(1), unlearned),
-    }
-    files = recover.Files(**scene.given, **scene.outputs("recovered"), **given)
-    recover.main(recover.Spec(**PHASE, projection=None, client_weights="equal", first_round=FIRST), files, OPTIONS)
+    scene.save("original", model(0), original)
+    scene.save("unlearned", model(1), unlearned)
+    scene.recover(recover.Spec(**PHASE, projection=None, client_weights="equal", first_round=FIRST))
     assert model_files.read(scene("recovered.safetensors")) == ({}, {"diverged": expected})
     assert scene.rows("recovered.csv") == []
     assert scene.cost("recovered")["seconds"] == 0
 
 
-def test_a_run_that_diverges_says_in_which_round_and_keeps_the_rows_before(scene: Scene) -> None:
-    def diverge(task: Task, p: object, state: Any, round: int) -> Any:
-        return State(state.theta * (torch.nan if round == 1 else 1))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retrain, "step", diverge)
-        unlearned_without_history(scene)
-    assert model_files.read(scene("unlearned.safetensors")) == ({}, {"diverged": 2})
-    assert [row["round"] for row in scene.rows("unlearned.csv")] == ["0", "1"]
-
-
 RETRAINING: dict[str, Any] = {"method": Choice(name="retrain"), "training": RETRAINED, "server": None, "watch": None}
 
 
-def unlearned_without_history(scene: Scene, options: Options = OPTIONS) -> None:
-    files = unlearn.Files(
-        **scene.given, **scene.outputs("unlearned"), original=scene.save("original", model(0)), history=[]
-    )
-    unlearn.main(unlearn.Spec(**PHASE, **RETRAINING), files, options)
+def test_a_run_that_diverges_says_in_which_round_and_keeps_the_rows_before(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverge(task: Task, p: object, state: Any, round: int) -> Any:
+        return State(state.theta * (torch.nan if round == 1 else 1))
+
+    monkeypatch.setattr(retrain, "step", diverge)
+    scene.save("original", model(0))
+    scene.unlearn(unlearn.Spec(**PHASE, **RETRAINING))
+    assert model_files.read(scene("unlearned.safetensors")) == ({}, {"diverged": 2})
+    assert [row["round"] for row in scene.rows("unlearned.csv")] == ["0", "1"]
 
 
 def test_the_cost_file_says_how_long_the_rounds_took_and_on_what(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr("fu.federation.driver.time.perf_counter", lambda: float(next(ticks)))
-    unlearned_without_history(scene, replace(OPTIONS, threads=1))
+    scene.save("original", model(0))
+    spec = unlearn.Spec(**PHASE, **RETRAINING)
+    scene.unlearn(spec)
     found = scene.cost("unlearned")
     assert found["seconds"] == 1 + ROUNDS  # the start and every step, a second each
     assert (found["threads"], found["strategy"], found["peak_gpu_memory_mib"]) == (1, "sequential", 0)
     assert found["peak_memory_mib"] > 50
-    spec = unlearn.Spec(**PHASE, **RETRAINING)
-    assert found["spec"] == json.loads(json.dumps(spec.model_dump(mode="json")))
+    assert found["spec"] == json.loads(spec.model_dump_json())
     assert found["code"] == "the code"
-    read = (scene("digits.npz"), scene("partition.npz"), scene("original.safetensors"))
-    assert found["inputs"] == [checksum(path) for path in read]
 
 
-class KilledError(Exception):
-    """Stands for whatever ends a job in the middle."""
-
-
-@pytest.mark.parametrize(
-    ("change", "rounds"),
-    [
-        (None, [2]),
-        ("code", [0, 1, 2]),
-        ("threads", [0, 1, 2]),
-        ("processor", [0, 1, 2]),
-        ("rate", [0, 1, 2]),
-        ("original", [0, 1, 2]),
-        ("partition", [0, 1, 2]),
-    ],
-)
+@pytest.mark.parametrize("change", [None, "code", "threads", "processor", "rate", "original", "partition"])
 def test_a_killed_stage_goes_on_where_nothing_has_changed_and_else_begins_anew(
-    scene: Scene, change: str | None, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+    scene: Scene, change: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step, seen = retrain.step, list[int]()
 
     def killed(task: Task, p: Any, state: Any, round: int) -> Any:
-        if round == 2 and not seen:
+        seen.append(round)
+        if len(seen) == ROUNDS:
             raise KilledError
-        if scene("second try").exists():
-            seen.append(round)
         return step(task, p, state, round)
 
-    def run(options: Options, number: int = 0, lr: float = 0.1) -> None:
-        files = unlearn.Files(
-            **scene.given, **scene.outputs("unlearned"), original=scene.save("original", model(number)), history=[]
-        )
-        phase = {**PHASE, "local": {**PHASE["local"], "lr": lr}}
-        unlearn.main(unlearn.Spec(**phase, **RETRAINING), files, options)
+    def run(change: str | None) -> None:
+        scene.save("original", model(1 if change == "original" else 0))
+        phase = {**PHASE, "local": {**PHASE["local"], "lr": 0.2 if change == "rate" else 0.1}}
+        threads, code = 2 if change == "threads" else 1, "other" if change == "code" else "the code"
+        options = replace(OPTIONS, checkpoint_seconds=0.0, threads=threads, code=code)
+        scene.unlearn(unlearn.Spec(**phase, **RETRAINING), options)
 
-    options = replace(OPTIONS, checkpoint_seconds=0.0)
     monkeypatch.setattr(retrain, "step", killed)
     with pytest.raises(KilledError):
-        run(options)
+        run(None)
     checkpoint = scene(".unlearned.checkpoint")
     assert checkpoint.is_file()
     assert not scene("unlearned.safetensors").exists()
-    scene("second try").touch()
-    seen.append(-1)
     if change == "processor":
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "another")
     if change == "partition":
         scene("partition.npz").write_bytes(scene("partition.npz").read_bytes() + b"\0")
-    run(
-        replace(options, code="other" if change == "code" else options.code, threads=2 if change == "threads" else 1),
-        1 if change == "original" else 0,
-        0.2 if change == "rate" else 0.1,
-    )
+    run(change)
     torch.set_num_threads(1)
-    assert seen[1:] == rounds
+    assert seen[ROUNDS:] == ([0, 1, 2] if change else [2])
     assert not checkpoint.exists()
