@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.audit import BLACK, LEGEND
-from fu.artefacts.auditing import audits, family, tested
-from fu.artefacts.bounding import FOUND, Places, positions, projections, remaining, separated, verdict
+from fu.artefacts.auditing import family, tested
+from fu.artefacts.bounding import FOUND, Places, judge, positions, projections, separated
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
@@ -45,7 +45,9 @@ Cells = Mapping[tuple[str, str], Cell]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return verdicts and positions of every method over clients and of each client, and a picture."""
-    verdicts, cells = _verdicts(frame, entry), cells_of(frame, entry)
+    said = {scenario.name: judge(frame, entry, scenario).verdicts for scenario in entry.scenarios}
+    verdicts = {(scenario, method): word for scenario, of in said.items() for method, word in of.items()}
+    cells = cells_of(frame, entry)
     shown = {metric.name for metric in entry.metrics}
     values = frame[frame["run"].isna() & frame["metric"].isin(shown)][["scenario", "method", "metric", "value"]]
     single = pd.DataFrame([_row(entry, *key, verdicts, cells) for key in verdicts], columns=COLUMNS)
@@ -80,15 +82,6 @@ def cells_of(frame: pd.DataFrame, entry: Entry) -> Cells:
             if separated(places) and min(map(len, places.values())) > 1:
                 cells[scenario.name, method] = positions(places)
     return cells
-
-
-def _verdicts(frame: pd.DataFrame, entry: Entry) -> Verdicts:
-    verdicts = {}
-    for scenario in entry.scenarios:
-        judged, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
-        for method in tested(entry):
-            verdicts[scenario.name, method.name] = verdict(entry, method, judged, left)
-    return verdicts
 
 
 def _row(entry: Entry, scenario: str, method: str, verdicts: Verdicts, cells: Cells) -> dict[str, Any]:

@@ -33,7 +33,10 @@ KEYS = ["scenario", "method", "trial", "metric"]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
-    found = summaries(_ended(_by_seed(frame, entry)), KEYS)
+    each, runs = _by_seed(frame, entry), ["scenario", "trial", "seed"]
+    rounds = each[runs].join(each[each["metric"] == "rounds"].set_index(runs)["value"], on=runs)["value"]
+    reach, at_once = rounds < inf, each["metric"].eq("faster") & rounds.eq(0)
+    found = summaries(each[reach & ~at_once], KEYS)
     theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
     theirs = theirs[theirs["metric"] == "faster"][["scenario", "method", "metric", "value"]]
     theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
@@ -54,14 +57,6 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     ours = frame[~frame["published"]]
     return pd.DataFrame(_rows(ours[~unfinished(entry, ours)], entry), columns=[*KEYS, "seed", "value"])
-
-
-def _ended(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that enter means: seeds that reach the level, and ratios of seeds not there at once."""
-    runs = ["scenario", "trial", "seed"]
-    rounds = found[found["metric"] == "rounds"].set_index(runs)["value"]
-    at = found[runs].join(rounds, on=runs)["value"]
-    return found[(at < inf) & ~(found["metric"].eq("faster") & at.eq(0))]
 
 
 def reached(values: "pd.Series[float]", level: float) -> float:

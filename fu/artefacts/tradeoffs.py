@@ -198,16 +198,14 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
                 cells[model.trial.name, model.stage, metric.name, quantity],
                 (metric.name, quantity) in compared,
             )
-            row[(name, OURS) if paper else name] = plus_minus(cell["mean"], cell["std"], _digits(metric))
+            row[(name, OURS) if paper else name] = plus_minus(
+                cell["mean"], cell["std"], 2 if metric.unit == "fraction" else 4
+            )
             if paper:
                 row[name, "paper"] = plus_minus(cell["published"], digits=2)
                 row[name, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.2f}"
         shown.append(row)
     return grid(shown)
-
-
-def _digits(metric: Metric) -> int:
-    return 2 if metric.unit == "fraction" else 4
 
 
 def _unit(metric: Metric) -> str:
