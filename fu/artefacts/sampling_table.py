@@ -31,7 +31,7 @@ PUBLISHED = {"metrics": ("all_samples", "clients", "clients_per_round", "rounds"
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of every scenario; the paper's N and rhos follow from what it prints."""
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    theirs = printed(frame, entry)
     rows = []
     for scenario in entry.scenarios:
         own, paper = _ours(entry, scenario), _theirs(theirs[theirs["scenario"] == scenario.name])

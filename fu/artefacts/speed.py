@@ -37,7 +37,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     rounds = each[runs].join(each[each["metric"] == "rounds"].set_index(runs)["value"], on=runs)["value"]
     reach, at_once = rounds < inf, each["metric"].eq("faster") & rounds.eq(0)
     found = summaries(each[reach & ~at_once], KEYS)
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    theirs = printed(frame, entry)
     theirs = theirs[theirs["metric"] == "faster"][["scenario", "method", "metric", "value"]]
     theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
     theirs = theirs.assign(method=[trial.partition("+")[0] for trial in theirs["trial"]])

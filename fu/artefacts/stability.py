@@ -36,8 +36,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     means = evaluated(frame).means()
     rows = []
     for scenario in entry.scenarios:
-        assert scenario.asked is not None
         spent = times(entry, scenario, asked(frame, entry, scenario))
+        assert scenario.asked is not None
         number, level = scenario.asked.number, scenario.asked.level
         forgotten = f"{number} {level}s" if number > 1 else f"a {level}"
         about = {"panel": f"{scenario.family or scenario.label}, {forgotten} to forget"}

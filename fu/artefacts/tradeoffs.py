@@ -174,8 +174,7 @@ def collect(frame: pd.DataFrame, entry: Entry, each: pd.DataFrame) -> pd.DataFra
     found["diverged"] = [
         lost.get((str(row.scenario), str(row.method), str(row.trial)), 0) for row in found.itertuples()
     ]
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
-    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    paper = printed(frame, entry).set_index(["scenario", "method", "metric"])["value"].to_dict()
     first = entry.metrics[0].name
     found["published"] = [
         paper.get((row.scenario, row.trial, row.quantity), nan) if row.metric == first else nan

@@ -132,7 +132,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
     for row in each.to_dict("records"):
         more = filter(None, [row["reason"], f"over {row['over']}" if row["over"] else "", row["note"]])
         half, most = (f"more than {MOST:,}" if n == inf else f"{n:.0f}" for n in (row["needed"], row["needed_90"]))
-        open = row["verdict"] == "undecided" and not isnan(row["needed"])
+        undecided = row["verdict"] == "undecided" and not isnan(row["needed"])
         said = "; ".join(more)
         lines.append(
             {
@@ -143,7 +143,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
                 "Interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
                 "Seeds": str(row["n"] or "–"),
                 "Unseen": f"{unseen(row['n']):.0%}" if row["n"] > 1 else "–",
-                "Would decide": f"{half} seeds, {most} (90%)" if open else "–",
+                "Would decide": f"{half} seeds, {most} (90%)" if undecided else "–",
                 "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
             }
         )
