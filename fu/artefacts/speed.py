@@ -45,7 +45,17 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     whole = found["n"] == found.groupby(KEYS[:-1])["n"].transform("max")  # else the fastest seeds have no ratio
     found["difference"] = (found["mean"] - found["published"]).where(whole)
     shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return of_table(found, shown, _notes(entry, frame))
+    devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
+    text = notes.joined(
+        entry,
+        f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
+        f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
+        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
+        "there before its first round.",
+        notes.deviations(entry),
+        notes.comparison(entry),
+    )
+    return of_table(found, shown, text)
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -133,16 +143,3 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
 
 def _mean(here: pd.DataFrame, metric: str, digits: int) -> str:
     return plus_minus(here["mean"].get(metric, nan), here["std"].get(metric, nan), digits)
-
-
-def _notes(entry: Entry, frame: pd.DataFrame) -> str:
-    devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
-    return notes.joined(
-        entry,
-        f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
-        f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
-        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
-        "there before its first round.",
-        notes.deviations(entry),
-        notes.comparison(entry),
-    )
