@@ -31,7 +31,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """
     assert entry.x is not None
     groups, ours, shaded = group(entry), evaluated(frame), grouped(entry)
-    paper = (printed(frame, entry) if entry.compares else frame.iloc[:0]).set_index(KEYS)["value"].to_dict()
+    paper = printed(frame, entry).set_index(KEYS)["value"].to_dict()
     found = _collect(entry, groups, ours, paper)
     points = found[found["place"].notna() | found["last"]].assign(x=lambda rows: rows["place"])
     order = [scenario.at[entry.x] for scenario in entry.scenarios if entry.x in scenario.at]

@@ -5,17 +5,16 @@ client is left with a confidence of 95%; else it is undecided.
 """
 
 from collections.abc import Mapping
-from math import nan
+from math import isnan, nan
 from typing import Any
 
 import pandas as pd
 from matplotlib import rcParams
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import MODELS, Judged, audits, family, silent, tested
+from fu.artefacts.auditing import counted, family, silent, tested
 from fu.artefacts.bounding import (
     BOUNDED,
     FOUND,
@@ -24,14 +23,14 @@ from fu.artefacts.bounding import (
     UNJUDGED,
     Left,
     Places,
+    Scene,
+    judge,
     positions,
     projections,
-    remaining,
     separated,
-    verdict,
 )
-from fu.artefacts.entry import Entry, Method, Scenario
-from fu.artefacts.panels import grid
+from fu.artefacts.entry import Entry, Method
+from fu.artefacts.panels import Panels, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
 from fu.audits.models import Floats
@@ -55,13 +54,11 @@ COLUMNS += ["p", "found", "fails", "verdict", "bound"]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the results of every audit for every method, the verdicts, and a picture of the models' positions."""
-    judged = {scenario.name: audits(frame, entry, scenario) for scenario in entry.scenarios}
-    left = {scenario.name: remaining(frame, entry, scenario) for scenario in entry.scenarios}
-    shown = [(one.label, _panel(entry, frame, one, judged[one.name], left[one.name])) for one in entry.scenarios]
-    words = [[*_words(entry, judged[one.name], left[one.name])] for one in entry.scenarios]
-    rows = tidy(entry, judged, left)
-    text = notes.joined(entry, *_notes(frame, entry, judged))
-    return of_table(rows, shown, text, words, figure=_picture(frame, entry, judged, left))
+    scenes = {scenario.name: judge(frame, entry, scenario) for scenario in entry.scenarios}
+    rows, shown = _tables(frame, entry, scenes)
+    words = [_words(entry, scene) for scene in scenes.values()]
+    text = notes.joined(entry, *_notes(frame, entry))
+    return of_table(rows, shown, text, words, figure=_picture(frame, entry, scenes))
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -73,20 +70,17 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     shown = {metric.name for metric in entry.metrics}
     numbers: dict[tuple[str, str], dict[str, float]] = {}
     for scenario in entry.scenarios:
-        judged, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
-        deciding = [audit for audit in judged if audit.audit.p]
+        judged, _, verdicts = judge(frame, entry, scenario)
         for method in tested(entry):
-            said = verdict(entry, method, judged, left)
-            telling = [one for one in judged if method.name in one.p and (method.known or one.judges(method))]
-            values = {key: value for one in telling for key, value in one.values[method.name].items() if key in shown}
+            name, said = method.name, verdicts[method.name]
+            telling = [one for one in judged if name in one.p and (method.known or one.judges(method))]
+            values = {key: value for one in telling for key, value in one.values[name].items() if key in shown}
             if method.known:
-                able = [
-                    one for one in deciding if method.name in one.p and (method.left or method.plugin in one.audit.sees)
-                ]
-                values |= {"found": sum(one.found(method.name) for one in able) / len(able)} if able else {}
+                able = [one for one in telling if method.left or method.plugin in one.audit.sees]
+                values |= {"found": sum(one.found(name) for one in able) / len(able)} if able else {}
             elif said == FOUND or said.startswith(BOUNDED):
                 values |= {"found": float(said == FOUND), "passes": float(said != FOUND)}
-            numbers[scenario.name, method.name] = values
+            numbers[scenario.name, name] = values
     rows = frame.drop_duplicates(["scenario", "method"])[["scenario", "method", "trial", "stage", "seed"]]
     return pd.DataFrame(
         [
@@ -97,76 +91,47 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     )
 
 
-def tidy(entry: Entry, judged: Mapping[str, list[Judged]], left: Mapping[str, Left]) -> pd.DataFrame:
-    """Return a row for each scenario, method, audit and metric: its value, the audit's corrected p, and the verdict.
+def _tables(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> tuple[pd.DataFrame, Panels]:
+    """Return a row for each scenario, method, audit and metric, and a panel of each scenario.
 
     `left`: of a control how much of the client is left; `p`, `found`: empty where the audit only describes; `fails`:
     why the audit judges no method with this reference; `bound`: the share that is left at most.
     """
-    rows = []
-    for scenario, several in judged.items():
-        for method in tested(entry):
-            about: dict[str, Any] = {"scenario": scenario, "method": method.name, "reference": method.reference}
+    rows, panels = list[dict[str, Any]](), []
+    labels, methods = {one.name: one.label for one in entry.methods}, tested(entry)
+    several = len({method.reference for method in methods}) > 1
+    for scenario in entry.scenarios:
+        (audits, left, verdicts), shown, lines = scenes[scenario.name], counted(frame, entry, scenario), []
+        for method in methods:
+            said, share = verdicts[method.name], left.bound.get(method.name, nan)
+            line = {"Method": shown[method.name]} | ({"Against": labels[method.reference]} if several else {})
+            if any(one.audit.p for one in audits):
+                line["Verdict"] = f"**{said}**" if said == FOUND else said
+                line["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
+            about: dict[str, Any] = {"scenario": scenario.name, "method": method.name, "reference": method.reference}
             about |= {"left": method.left[1] if method.left else None}
-            end = {
-                "verdict": verdict(entry, method, several, left[scenario]),
-                "bound": left[scenario].bound.get(method.name),
-            }
-            for one in several:
-                p = one.p.get(method.name)
-                found = None if p is None else one.found(method.name)
-                result = {"p": p, "found": found, "fails": one.fails.get(method.reference, "")}
-                rows += [
-                    {**about, "audit": one.audit.plugin, "metric": metric, "value": value, **result, **end}
-                    for metric, value in one.values.get(method.name, {}).items()
-                ]
-    return pd.DataFrame(rows, columns=COLUMNS)
+            about |= {"verdict": said, "bound": left.bound.get(method.name)}
+            for one in audits:
+                of, p = one.values.get(method.name, {}), one.p.get(method.name)
+                result = {"audit": one.audit.plugin, "p": p, "found": None if p is None else one.found(method.name)}
+                result |= {"fails": one.fails.get(method.reference, "")}
+                rows += [{**about, **result, "metric": metric, "value": value} for metric, value in of.items()]
+                for metric in (metric for metric in entry.metrics if metric.name in one.audit.metrics):
+                    digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
+                    line[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
+                if one.audit.p:
+                    small = p is not None and p < 0.001
+                    line[f"{one.audit.label}: p"] = "< 0.001" if small else plus_minus(nan if p is None else p)
+            lines.append(line)
+        panels.append((scenario.label, grid(lines)))
+    return pd.DataFrame(rows, columns=COLUMNS), panels
 
 
-def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, judged: list[Judged], left: Left) -> pd.DataFrame:
-    """Return a row for each method: its reference, its verdict, and the results of the audits."""
-    counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
-    repeats = dict(zip(counted["method"], counted["value"], strict=True))
-    labels, rows = {method.name: method.label for method in entry.methods}, []
-    several = len({method.reference for method in tested(entry)}) > 1
-    decides = any(audit.audit.p for audit in judged)
-    for method in tested(entry):
-        number = int(repeats.get(method.name, 0))
-        fewer = f" ({number} models)" if number < len(entry.seeds) else ""
-        row = {"Method": f"{method.marked}{fewer}"} | ({"Against": labels[method.reference]} if several else {})
-        if decides:
-            row |= {"Verdict": _bold(verdict(entry, method, judged, left)), "Left, at most": _bound(left, method)}
-        for audit in judged:
-            of = audit.values.get(method.name, {})
-            for metric in (one for one in entry.metrics if one.name in audit.audit.metrics):
-                digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
-                row[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
-            if audit.audit.p:
-                row[f"{audit.audit.label}: p"] = _chance(audit.p.get(method.name))
-        rows.append(row)
-    return grid(rows)
-
-
-def _bold(text: str) -> str:
-    return f"**{text}**" if text == FOUND else text
-
-
-def _bound(left: Left, method: Method) -> str:
-    if method.name not in left.bound:
-        return "–"
-    bound = left.bound[method.name]
-    return "> 100%" if bound is None else f"{bound:.0%}"
-
-
-def _chance(p: float | None) -> str:
-    return "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _words(entry: Entry, judged: list[Judged], left: Left) -> list[str]:
+def _words(entry: Entry, scene: Scene) -> list[str]:
     """Return sentences on the audits that judge no method, and on the resolution of each probe."""
     labels = {method.name: method.label for method in entry.methods}
-    several = [text for audit in judged for text in silent(entry, audit.audit.label, audit.fails)]
-    for reference, probes in left.resolution.items():
+    several = [text for one in scene.audits for text in silent(entry, one.audit.label, one.fails)]
+    for reference, probes in scene.left.resolution.items():
         least = [
             f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
         ]
@@ -174,7 +139,7 @@ def _words(entry: Entry, judged: list[Judged], left: Left) -> list[str]:
     return several
 
 
-def _notes(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged]]) -> list[str]:
+def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
     """Explain verdicts and columns."""
     number = len(family(frame, entry))
     made = (
@@ -194,7 +159,7 @@ def _notes(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged]]
     ]
 
 
-def _picture(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged]], left: Mapping[str, Left]) -> Figure:
+def _picture(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> Figure:
     """Return a panel for each scenario: every model's position, on the probe where its method's lie furthest."""
     methods = tested(entry)
     height = (0.17 * len(methods) + 0.6) * len(entry.scenarios)
@@ -202,14 +167,24 @@ def _picture(frame: pd.DataFrame, entry: Entry, judged: Mapping[str, list[Judged
     axes = figure.subplots(len(entry.scenarios), 1, squeeze=False, sharex=True)[:, 0]
     used = set[str]()
     for axis, scenario in zip(axes, entry.scenarios, strict=True):
-        several, of = judged[scenario.name], left[scenario.name]
-        places = furthest(projections(frame, scenario), of, methods)
-        verdicts = {method.name: verdict(entry, method, several, of) for method in methods}
-        used |= {BOUNDED if one.startswith(BOUNDED) else one for one in verdicts.values()}
-        _draw(axis, methods, places, verdicts)
+        places = furthest(projections(frame, scenario), scenes[scenario.name].left, methods)
+        for k, method in enumerate(methods):
+            said = scenes[scenario.name].verdicts[method.name]
+            sign = BOUNDED if said.startswith(BOUNDED) else said
+            used.add(LEGEND[sign])
+            if method.name in places:
+                unlearned, retrained = places[method.name]
+                axis.fill_betweenx([k - 0.5, k + 0.5], retrained.min(), retrained.max(), color=BAND, linewidth=0)
+                axis.plot(unlearned, [k] * len(unlearned), **SIGNS[sign])
+        axis.set_yticks(range(len(methods)), [method.marked for method in methods])
+        axis.set_ylim(len(methods) - 0.5, -0.5)
+        for at in (0, 1):
+            axis.axvline(at, color="0.4", linewidth=0.6, zorder=0)
+        axis.grid(axis="y", linewidth=0.4, color="0.9")
+        axis.set_axisbelow(True)
         drawing.head(axis, entry.heading_of(scenario.label))
     axes[-1].set_xlabel("position from retrained (0) to original models (1)")
-    signs = [*drawing.signs({LEGEND[one] for one in used}, {LEGEND[one]: style for one, style in SIGNS.items()})]
+    signs = drawing.signs(used, {LEGEND[one]: style for one, style in SIGNS.items()})
     drawing.legend(figure, [*signs, Patch(color=BAND, label="retrained models")])
     return figure
 
@@ -228,20 +203,3 @@ def furthest(
         if usable:
             largest[method.name] = max(usable, key=lambda pair: float(pair[0].mean()))
     return largest
-
-
-def _draw(
-    axis: Axes, methods: list[Method], places: Mapping[str, tuple[Floats, Floats]], verdicts: Mapping[str, str]
-) -> None:
-    for k, method in enumerate(methods):
-        if method.name in places:
-            unlearned, retrained = places[method.name]
-            axis.fill_betweenx([k - 0.5, k + 0.5], retrained.min(), retrained.max(), color=BAND, linewidth=0)
-            sign = BOUNDED if verdicts[method.name].startswith(BOUNDED) else verdicts[method.name]
-            axis.plot(unlearned, [k] * len(unlearned), **SIGNS[sign])
-    axis.set_yticks(range(len(methods)), [method.marked for method in methods])
-    axis.set_ylim(len(methods) - 0.5, -0.5)
-    for at in (0, 1):
-        axis.axvline(at, color="0.4", linewidth=0.6, zorder=0)
-    axis.grid(axis="y", linewidth=0.4, color="0.9")
-    axis.set_axisbelow(True)

@@ -36,7 +36,11 @@ class Judged(NamedTuple):
 
 def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged]:
     """Return every audit of a scenario, in the order of the entry's metrics."""
-    rows, corrected, several = _values(frame, scenario), family(frame, entry), []
+    here = frame[(frame["scenario"] == scenario.name) & frame["run"].isna()]
+    rows = {
+        str(name): dict(zip(of["metric"], of["value"], strict=True)) for name, of in here.groupby("method", sort=False)
+    }
+    corrected, several = family(frame, entry), []
     order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
     for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
@@ -104,14 +108,15 @@ def marked(entry: Entry, method: Method, judged: bool = True) -> str:
     return f"{method.marked} (not judged: no controls)" if alone else method.marked
 
 
+def counted(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> dict[str, str]:
+    """Return the label of each audited method, with the number of its models where some diverged."""
+    rows = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
+    numbers = dict(zip(rows["method"], rows["value"].astype(int), strict=True))
+    labels = {method.name: method.marked for method in tested(entry)}
+    fewer = {name: f" ({numbers.get(name, 0)} models)" for name in labels if numbers.get(name, 0) < len(entry.seeds)}
+    return {name: label + fewer.get(name, "") for name, label in labels.items()}
+
+
 def tested(entry: Entry) -> list[Method]:
     """Return the audited methods: all except those they are compared with."""
     return [method for method in entry.methods if method.name not in entry.against]
-
-
-def _values(frame: pd.DataFrame, scenario: Scenario) -> dict[str, dict[str, float]]:
-    here = frame[(frame["scenario"] == scenario.name) & frame["run"].isna()]
-    rows: dict[str, dict[str, float]] = {}
-    for method, metric, value in zip(here["method"], here["metric"], here["value"], strict=True):
-        rows.setdefault(method, {})[metric] = value
-    return rows

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.auditing import LEVEL, Judged, controls, family, tested, uncontrolled
+from fu.artefacts.auditing import LEVEL, Judged, audits, controls, family, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.audits import share
 from fu.audits.models import Floats
@@ -36,6 +36,20 @@ class Left(NamedTuple):
         """Return the probes on which a share within the margin would be found."""
         known = self.resolution.get(reference, {})
         return [probe for probe, least in known.items() if least is not None and least <= MARGIN]
+
+
+class Scene(NamedTuple):
+    """What all audits of a scenario say: each audit, how much is left, and by method the verdict."""
+
+    audits: list[Judged]
+    left: Left
+    verdicts: dict[str, str]
+
+
+def judge(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Scene:
+    """Return what the audits of a scenario say of every method."""
+    several, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
+    return Scene(several, left, {one.name: _verdict(entry, one, several, left) for one in tested(entry)})
 
 
 def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
@@ -94,7 +108,7 @@ def _with_a_share(entry: Entry, reference: str) -> list[Method]:
     return max(several, key=len, default=[])
 
 
-def verdict(entry: Entry, method: Method, judged: list[Judged], left: Left) -> str:
+def _verdict(entry: Entry, method: Method, judged: list[Judged], left: Left) -> str:
     """Return a method's verdict: found, bounded below a share, undecided, or not judged."""
     deciding = [audit for audit in judged if audit.audit.p]
     if method.name in uncontrolled(entry) or not deciding:

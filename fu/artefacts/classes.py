@@ -36,7 +36,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = by_round(long, lost)
     tables = [(one.label, _summary(entry, one, found, rows[shares], lost)) for one in entry.scenarios]
     words = [*([] for _ in tables[1:]), ["Class: share of the triggered images."]]
-    return of_figure(found, tables, _notes(entry, rows, lost), _picture(entry, found, lost), words)
+    asr = {scenario: level for (scenario, metric), level in original(rows, begins(rows)).items() if metric == "asr"}
+    text = notes.joined(entry, notes.no_backdoor(entry, asr), notes.rates(entry), notes.seeds(entry, len(lost)))
+    return of_figure(found, tables, text, _picture(entry, found, lost), words)
 
 
 def by_class(rows: pd.DataFrame, index: str | list[str]) -> pd.DataFrame:
@@ -51,17 +53,6 @@ def _part(rows: pd.DataFrame, scenario: str, method: str) -> pd.DataFrame:
     return rows[(rows["scenario"] == scenario) & (rows["method"] == method)]
 
 
-def _ends(rows: pd.DataFrame, whole: bool) -> dict[str, int]:
-    """Return the first round and, of whole curves, the last of unlearning and of post-training, as far as there are."""
-    unlearning, after = (rows[rows["stage"] == stage]["round"] for stage in ("unlearned", "recovered"))
-    ends = {"at the start": unlearning.min()} if len(unlearning) else {}
-    if whole and len(unlearning):
-        ends["after unlearning"] = unlearning.max()
-    if whole and len(after):
-        ends["at the end"] = after.max()
-    return ends
-
-
 def _summary(
     entry: Entry, scenario: Scenario, found: pd.DataFrame, shares: pd.DataFrame, lost: pd.DataFrame
 ) -> pd.DataFrame:
@@ -69,7 +60,14 @@ def _summary(
     for method in entry.methods:
         here = _part(found, scenario.name, method.name)
         note = divergence(entry, lost, scenario.name, method.name)
-        ends = _ends(here, whole=not note.startswith("diverged"))
+        unlearning, after = (here[here["stage"] == stage]["round"] for stage in ("unlearned", "recovered"))
+        whole, ends = not note.startswith("diverged"), dict[str, int]()
+        if len(unlearning):
+            ends["at the start"] = unlearning.min()
+        if whole and len(unlearning):
+            ends["after unlearning"] = unlearning.max()
+        if whole and len(after):
+            ends["at the end"] = after.max()
         row = {"Method": method.marked + (f" ({note})" if note else "")}
         row |= {when: _largest(here[here["round"] == round], "round", NAMED) for when, round in ends.items()}
         if "after unlearning" in ends and len(entry.seeds) > 1:
@@ -80,11 +78,6 @@ def _summary(
             )
         rows.append(row)
     return grid(rows)
-
-
-def _notes(entry: Entry, rows: pd.DataFrame, lost: pd.DataFrame) -> str:
-    asr = {scenario: level for (scenario, metric), level in original(rows, begins(rows)).items() if metric == "asr"}
-    return notes.joined(entry, notes.no_backdoor(entry, asr), notes.rates(entry), notes.seeds(entry, len(lost)))
 
 
 def _largest(rows: pd.DataFrame, index: str, count: int) -> str:

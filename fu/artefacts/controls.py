@@ -1,5 +1,6 @@
 """Which audit finds which control, and the power to find a share of the client: whether audits can be relied on."""
 
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -7,7 +8,7 @@ import pandas as pd
 from fu.artefacts import notes
 from fu.artefacts.auditing import Judged, audits, controls, family
 from fu.artefacts.bounding import remaining
-from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.entry import Entry, Method
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 
@@ -26,17 +27,27 @@ READ = (
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return a panel of findings and one of powers for each scenario."""
     shown, names, rows = [], [], []
+    labels = {method.name: method.label for method in entry.methods}
+    known = [method for reference in entry.against for method in controls(entry, reference)]
     for scenario in entry.scenarios:
-        judged = [audit for audit in audits(frame, entry, scenario) if audit.audit.p]
-        rows += [row for audit in judged for row in _rows(entry, scenario, audit)]
-        shown.append((f"{scenario.label}: controls", _panel(entry, judged)))
+        cells = {method.name: {"Control": method.label, "Against": labels[method.reference]} for method in known}
+        for audit, method in product(audits(frame, entry, scenario), known):
+            if not audit.audit.p:
+                continue
+            p, found, claimed = audit.p.get(method.name), audit.found(method.name), _claimed(method, audit)
+            about: dict[str, Any] = {"scenario": scenario.name, "method": method.name, "reference": method.reference}
+            about |= {"left": method.left[1] if method.left else None, "audit": audit.audit.plugin}
+            rows.append({**about, "p": p, "found": found, "claimed": claimed})
+            wrong = (found and method.left is not None and not method.left[1]) or (claimed and not found)
+            text = "" if p is None else f"{'found' if found else '–'} ({p:.3f}){' !' if wrong else ''}"
+            cells[method.name][audit.audit.label] = f"**{text}**" if found else text
+        shown.append((f"{scenario.label}: controls", grid(cells.values())))
         power = remaining(frame, entry, scenario).power
         rows += [
             {"scenario": scenario.name, "method": method, "audit": f"{POWER}: {probe}", "p": value}
             for method, of in power.items()
             for probe, value in of.items()
         ]
-        labels = {method.name: method.label for method in entry.methods}
         table = grid(
             {"Method": labels[method]} | {probe.replace("_", " "): f"{value:.0%}" for probe, value in of.items()}
             for method, of in power.items()
@@ -47,37 +58,6 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=tuple(names))
 
 
-def _rows(entry: Entry, scenario: Scenario, audit: Judged) -> list[dict[str, Any]]:
-    return [
-        {"scenario": scenario.name, "method": method.name, "reference": method.reference}
-        | {"left": method.left[1] if method.left else None, "audit": audit.audit.plugin, "p": audit.p.get(method.name)}
-        | {"found": audit.found(method.name), "claimed": _claimed(method, audit)}
-        for method in _controls(entry)
-    ]
-
-
-def _controls(entry: Entry) -> list[Method]:
-    return [method for reference in entry.against for method in controls(entry, reference)]
-
-
 def _claimed(method: Method, audit: Judged) -> bool:
     """Return whether an audit claims to find a control: one with all of the client, or one of those that it names."""
     return (method.left is not None and method.left[1] == 1) or method.plugin in audit.audit.sees
-
-
-def _panel(entry: Entry, judged: list[Judged]) -> pd.DataFrame:
-    labels = {method.name: method.label for method in entry.methods}
-    return grid(
-        {"Control": method.label, "Against": labels[method.reference]}
-        | {one.audit.label: _cell(method, one) for one in judged}
-        for method in _controls(entry)
-    )
-
-
-def _cell(method: Method, audit: Judged) -> str:
-    if method.name not in audit.p:
-        return ""
-    found = audit.found(method.name)
-    wrong = (found and method.left is not None and not method.left[1]) or (_claimed(method, audit) and not found)
-    text = f"{'found' if found else '–'} ({audit.p[method.name]:.3f}){' !' if wrong else ''}"
-    return f"**{text}**" if found else text

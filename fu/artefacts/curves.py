@@ -13,21 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from fu.artefacts import notes
-from fu.artefacts.drawing import (
-    CROSS,
-    DIVERGED,
-    Look,
-    draw_band,
-    handles,
-    head,
-    legend,
-    looks,
-    number,
-    panels,
-    show_shares,
-    signs,
-)
+from fu.artefacts import drawing, notes
 from fu.artefacts.entry import ORIGINAL, Entry, Metric, Scenario
 from fu.artefacts.groups import choices, group, grouped, of_spots, regrouped
 from fu.artefacts.panels import grid
@@ -47,7 +33,7 @@ SIGNS: dict[str, dict[str, Any]] = {
     LEVEL: {"color": "0.35", "linestyle": "--", "linewidth": 0.8},
     REQUEST: {"color": "0.2", "linestyle": ":", "linewidth": 1.4},
     TURN: {"color": "0.6", "linestyle": ":", "linewidth": 1},
-    DIVERGED: {"color": "0.35", **CROSS},
+    drawing.DIVERGED: {"color": "0.35", **drawing.CROSS},
 }
 NEAR = 0.01  # a metric is back that is at most so much worse than before the request
 NEVER = "never"
@@ -130,7 +116,7 @@ def _since(entry: Entry, scenario: Scenario, here: pd.DataFrame) -> dict[str, st
         spent = here[(here["metric"] == name) & (here["stage"] == "unlearned")].sort_values("round", kind="stable")
         ends = [spent[spent["round"] <= last]["mean"] for last in [*scenario.request_rounds[1:], spent["round"].max()]]
         counts = [0.0, *(found.iloc[-1] for found in ends if len(found))]
-        cells[TIME[name]] = ", ".join(number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
+        cells[TIME[name]] = ", ".join(drawing.number(round(b - a, 1)) for a, b in pairwise(counts)) or "–"
     return cells
 
 
@@ -213,10 +199,10 @@ def turns(found: pd.DataFrame, scenario: str) -> dict[int, list[str]]:
 
 def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Starts, levels: Levels) -> Figure:
     shaded = grouped(entry)
-    figure, lines = panels(len(entry.scenarios), len(entry.metrics), 2.4)
-    styles, used = looks(entry.methods, shaded, entry.paper), set[str]()
+    figure, lines = drawing.panels(len(entry.scenarios), len(entry.metrics), 2.4)
+    styles, used = drawing.looks(entry.methods, shaded, entry.paper), set[str]()
     for line, scenario in zip(lines, entry.scenarios, strict=True):
-        head(line[0], entry.heading_of(scenario.label), len(line))
+        drawing.head(line[0], entry.heading_of(scenario.label), len(line))
         for axis, metric in zip(line, entry.metrics, strict=True):
             whole, broke = (_of(rows, scenario.name, metric.name) for rows in (found, cut))
             for name, look in styles.items():
@@ -235,31 +221,31 @@ def _picture(entry: Entry, found: pd.DataFrame, cut: pd.DataFrame, starts: Start
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             _scale(axis, metric, whole)
     for k in (k for k, metric in enumerate(entry.metrics) if metric.unit == "fraction"):
-        show_shares([line[k] for line in lines])
-    legend(figure, [*handles(entry.methods, shaded, entry.paper), *signs(used, SIGNS)])
+        drawing.show_shares([line[k] for line in lines])
+    drawing.legend(figure, [*drawing.handles(entry.methods, shaded, entry.paper), *drawing.signs(used, SIGNS)])
     return figure
 
 
-def _draw(axis: Axes, part: pd.DataFrame, look: Look, elsewhere: bool) -> set[str]:
+def _draw(axis: Axes, part: pd.DataFrame, look: drawing.Look, elsewhere: bool) -> set[str]:
     """Draw one method's curve with the deviation over seeds; a first point other than ω⁰ is hollow."""
     if part.empty:
         return set()
     first = int((part["stage"] == ORIGINAL).sum())
     axis.plot(part["round"], part["mean"], **look.line(len(part), first=int(elsewhere and not first)))
-    draw_band(axis, "round", part, look.colour)
+    drawing.draw_band(axis, "round", part, look.colour)
     if elsewhere:
         start = part.iloc[first : first + 1]
         axis.plot(start["round"], start["mean"], **SIGNS[ELSEWHERE] | {"color": look.colour}, zorder=3)
     return {ELSEWHERE} if elsewhere else set()
 
 
-def _break_off(axis: Axes, part: pd.DataFrame, look: Look) -> set[str]:
+def _break_off(axis: Axes, part: pd.DataFrame, look: drawing.Look) -> set[str]:
     """Draw the runs that diverged as far as they got."""
     for _, run in part.groupby("seed"):
         axis.plot(run["round"], run["value"], color=look.colour, linewidth=0.7, zorder=3)
         end = run.tail(1)
-        axis.plot(end["round"], end["value"], **CROSS | {"color": look.colour}, zorder=4)
-    return {DIVERGED} if len(part) else set()
+        axis.plot(end["round"], end["value"], **drawing.CROSS | {"color": look.colour}, zorder=4)
+    return {drawing.DIVERGED} if len(part) else set()
 
 
 def logarithmic(metric: Metric, found: pd.DataFrame) -> bool:
@@ -275,5 +261,5 @@ def _scale(axis: Axes, metric: Metric, found: pd.DataFrame) -> None:
         axis.set_yscale("log", nonpositive="mask")
         axis.set_ylabel(f"{metric.label} (log)")
         axis.yaxis.set_major_locator(LogLocator(subs=(1,)))
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: drawing.number(value)))
         axis.yaxis.set_minor_formatter(NullFormatter())

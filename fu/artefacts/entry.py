@@ -361,7 +361,7 @@ class Entry(Display):
         """One sentence on what the numbers were made with."""
         if not self.scenarios:
             return f"Preset {self.preset}; computed from the formulas alone, on no data."
-        datasets = sorted({_data(scenario) for scenario in self.scenarios})
+        datasets = sorted({s.data + (f" in place of {s.replaces}" if s.replaces else "") for s in self.scenarios})
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''} ({', '.join(map(str, self.seeds))})"
         if not self.reads:
             return (
@@ -403,7 +403,3 @@ class Entry(Display):
             f"{metric.label}: {metric.formula}{f' ({metric.source})' if metric.source else ''}."
             for metric in self.metrics
         )
-
-
-def _data(scenario: Scenario) -> str:
-    return scenario.data + (f" in place of {scenario.replaces}" if scenario.replaces else "")

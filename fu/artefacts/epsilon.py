@@ -35,7 +35,20 @@ COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling",
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return epsilon of each method over the number of repeats, and its verdict."""
     found = tidy(frame, entry)
-    shown = [(one.label, _table(found[found["scenario"] == one.name], entry)) for one in entry.scenarios]
+    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry)
+    shown = []
+    for scenario in entry.scenarios:
+        rows = [
+            {
+                "Method": labels[row["method"]],
+                "N": row["repeats"],
+                entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
+                "Ceiling": plus_minus(row["ceiling"], digits=2),
+                "Distinguishable": "–" if row["method"] in alone else "yes" if row["found"] else "no",
+            }
+            for row in found[found["scenario"] == scenario.name].to_dict("records")
+        ]
+        shown.append((scenario.label, grid(rows)))
     return of_table(found, shown, notes.joined(entry, READ), figure=_picture(entry, found))
 
 
@@ -50,20 +63,6 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]
     order = [(place[0].index(s), place[1].index(m), n) for s, m, n in wide[COLUMNS[:3]].itertuples(index=False)]
     return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
-
-
-def _table(found: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry)
-    return grid(
-        {
-            "Method": labels[row["method"]],
-            "N": row["repeats"],
-            entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
-            "Ceiling": plus_minus(row["ceiling"], digits=2),
-            "Distinguishable": "–" if row["method"] in alone else "yes" if row["found"] else "no",
-        }
-        for row in found.to_dict("records")
-    )
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

@@ -36,21 +36,20 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found = frame.reindex(columns=COLUMNS)
     method = next(one for one in entry.methods if one.name not in entry.against)
     names = {"original": "Original", "retrained": "Retrained", "unlearned": method.marked}
-    of = {one.name: found[found["scenario"] == one.name] for one in entry.scenarios}
-    shown = [(one.label, _table(of[one.name], names)) for one in entry.scenarios]
-    words = [[TOO_FEW] if here.empty else [] for here in of.values()]
+    shown, words = [], []
+    for scenario in entry.scenarios:
+        rows = found[found["scenario"] == scenario.name].to_dict("records")
+        table = grid(
+            {
+                **{"Exposed": GROUPS[row["exposed"]], "Place": f"{row['place']} of {row['of']}"},
+                **{"Sample": row["sample"], "Label": row["label"]},
+                **{name: f"{row[kind]:.2f}" for kind, name in names.items()},
+            }
+            for row in rows
+        )
+        shown.append((scenario.label, table))
+        words.append([] if rows else [TOO_FEW])
     return of_table(found, shown, notes.joined(entry, MARGIN), words, figure=_picture(frame, entry, method, names))
-
-
-def _table(here: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    return grid(
-        {
-            **{"Exposed": GROUPS[row["exposed"]], "Place": f"{row['place']} of {row['of']}"},
-            **{"Sample": row["sample"], "Label": row["label"]},
-            **{name: f"{row[kind]:.2f}" for kind, name in names.items()},
-        }
-        for row in here.to_dict("records")
-    )
 
 
 def _picture(frame: pd.DataFrame, entry: Entry, method: Method, names: Mapping[str, str]) -> Figure:

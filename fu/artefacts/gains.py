@@ -4,7 +4,7 @@ Panels: the gain over the first training in `against`, the gain over the better 
 with what was chosen.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from itertools import product
 from math import inf, nan, sqrt
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 
 from fu.artefacts import notes
 from fu.artefacts.drawing import number, setting_name
-from fu.artefacts.entry import ORIGINAL, Entry, Method
+from fu.artefacts.entry import ORIGINAL, Entry
 from fu.artefacts.panels import OURS, Panels, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import printed, summary
@@ -36,13 +36,13 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the gains with their intervals, and the accuracies behind them."""
     found, score = collect(frame, entry), entry.metrics[0]
     over = _listed(entry)[0]
-    shown: Panels = [(f"Gain over {over}, percentage points", _panel(entry, found, GAIN, _over_first))]
+    shown: Panels = [(f"Gain over {over}, percentage points", _panel(entry, found, GAIN))]
     names = [GAIN, score.name]
     if len(entry.against) > 1:
         over = f"the better of {in_a_row(_listed(entry))}"
-        shown.append((f"Gain over {over}, percentage points", _panel(entry, found, BETTER, _over_better)))
+        shown.append((f"Gain over {over}, percentage points", _panel(entry, found, BETTER)))
         names.insert(1, BETTER)
-    shown.append((score.label, _panel(entry, found, score.name, _accuracy)))
+    shown.append((score.label, _panel(entry, found, score.name)))
     return of_table(found, shown, _notes(entry, found), names=tuple(names))
 
 
@@ -91,7 +91,7 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     ours, rows = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], []
     for scenario in places(entry).values():
         over = gains_over(_values(ours, entry, scenario, entry.metrics[0].name), entry, -inf)
-        for method in _compared(entry):
+        for method in (one for one in entry.methods if one.trains and one.name not in entry.against):
             about = {"scenario": scenario, "method": method.name, "trial": entry.trial(scenario, method).name}
             for name, (_, gains) in over.items():
                 each = gains[method.name].dropna().items()
@@ -142,10 +142,6 @@ def better(scores: pd.DataFrame) -> str:
     return str(means.idxmax() if len(means) else scores.columns[0])
 
 
-def _compared(entry: Entry) -> list[Method]:
-    return [method for method in entry.methods if method.trains and method.name not in entry.against]
-
-
 def _listed(entry: Entry) -> list[str]:
     """Return the labels of those that others are compared with, in their order."""
     labels = {method.name: method.label for method in entry.methods}
@@ -178,53 +174,47 @@ def _interval(gains: "pd.Series[float]") -> dict[str, Any]:
     return {"low": mean - half, "high": mean + half, "beyond": beyond}
 
 
-def _panel(
-    entry: Entry, frame: pd.DataFrame, metric: str, show: Callable[[Entry, Row], dict[str, str]]
-) -> pd.DataFrame:
+def _panel(entry: Entry, frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return a row for each line and training; the cells of each x beside each other, in a group if it has several."""
-    records = {(row["scenario"], row["method"]): row for row in frame[frame["metric"] == metric].to_dict("records")}
+    here = frame[frame["metric"] == metric].to_dict("records")
+    cells = {(row["scenario"], row["method"]): _cells(entry, row) for row in here}
+    blank = dict.fromkeys(next(iter(cells.values())), "")
     at, rows = places(entry), []
-    blank = dict.fromkeys(show(entry, next(iter(records.values()))), "")
     for line, method in product(dict.fromkeys(line for line, _ in at), entry.methods):
-        if not any(name == method.name for _, name in records):
+        if not any(name == method.name for _, name in cells):
             continue
         row: dict[Any, str] = {name: number(value) for name, value in zip(entry.lines, line, strict=True)}
         row["Training"] = method.marked
         for x in dict.fromkeys(x for _, x in at):
             head = f"{entry.x} = {number(x)}"
-            cells = show(entry, records[at[line, x], method.name]) if (line, x) in at else blank
-            row |= {(head, name) if len(cells) > 1 else head: text for name, text in cells.items()}
+            own = cells[at[line, x], method.name] if (line, x) in at else blank
+            row |= {(head, name) if len(own) > 1 else head: text for name, text in own.items()}
         rows.append(row)
     return grid(rows)
 
 
-def _over_first(entry: Entry, row: Row) -> dict[str, str]:
+def _cells(entry: Entry, row: Row) -> dict[str, str]:
+    """Return an accuracy with what was chosen, or a gain, – where its interval reaches into the error bar.
+
+    Beside a gain stands the paper's, or over whom it is.
+    """
+    gain = row["metric"] in (GAIN, BETTER)
+    text = plus_minus(row["mean"], row["std"])
+    if gain:
+        text = "–" if row["seeds"] > 1 and not row["beyond"] else f"{row['mean']:.2f}"
+    text += f", {row['diverged']} diverged" if row["diverged"] else ""
+    text = text if row["seeds"] else "diverged"
+    if not gain:
+        settings = {_called(entry, key): "–" if pd.isna(row[key]) else number(row[key]) for key in _settings(entry)}
+        return {"mean": text, **settings}
+    if row["metric"] == BETTER:
+        rival = dict(zip(entry.against, _listed(entry), strict=True))[row["against"]]
+        return {OURS: text, "over": rival if row["seeds"] else "–"}
     if not entry.compares:
-        return {OURS: _gain(row)}
+        return {OURS: text}
     theirs: str = "" if pd.isna(row["published"]) else f"{row['published']:.2f}"
     diff: str = "" if pd.isna(row["difference"]) else f"{row['difference']:+.2f}"
-    return {OURS: _gain(row), "paper": theirs if pd.isna(row["published_within"]) else "–", "diff": diff}
-
-
-def _over_better(entry: Entry, row: Row) -> dict[str, str]:
-    rival = dict(zip(entry.against, _listed(entry), strict=True))[row["against"]]
-    return {OURS: _gain(row), "over": rival if row["seeds"] else "–"}
-
-
-def _gain(row: Row) -> str:
-    """Return a gain, or – where its interval reaches into the error bar."""
-    return _with_diverged(row, "–" if row["seeds"] > 1 and not row["beyond"] else f"{row['mean']:.2f}")
-
-
-def _accuracy(entry: Entry, row: Row) -> dict[str, str]:
-    settings = {_called(entry, key): "–" if pd.isna(row[key]) else number(row[key]) for key in _settings(entry)}
-    return {"mean": _with_diverged(row, plus_minus(row["mean"], row["std"])), **settings}
-
-
-def _with_diverged(row: Row, text: str) -> str:
-    if not row["seeds"]:
-        return "diverged"
-    return text + (f", {row['diverged']} diverged" if row["diverged"] else "")
+    return {OURS: text, "paper": theirs if pd.isna(row["published_within"]) else "–", "diff": diff}
 
 
 def _notes(entry: Entry, frame: pd.DataFrame) -> str:

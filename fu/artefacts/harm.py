@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import MODELS, tested
-from fu.artefacts.entry import Entry, Metric, Scenario
+from fu.artefacts.auditing import counted, tested
+from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
@@ -67,31 +67,21 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame, found: pd.DataFrame, entry: Entry, scenario: Scenario) -> pd.DataFrame:
-    counted = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)]
-    repeats = dict(zip(counted["method"], counted["value"], strict=True))
     own = found[found["scenario"] == scenario.name]
     here = {(row["method"], row["metric"]): row for row in own.to_dict("records")}
     rows = []
-    for method in tested(entry):
-        number = int(repeats.get(method.name, 0))
-        fewer = f" ({number} models)" if number < len(entry.seeds) else ""
-        row: dict[Any, str] = {"Method": method.marked + fewer}
+    for name, label in counted(frame, entry, scenario).items():
+        row: dict[Any, str] = {"Method": label}
         for metric in entry.metrics:
-            if one := here.get((method.name, metric.name)):
-                row |= {(metric.label, head): text for head, text in _cells(one, metric).items()}
+            if one := here.get((name, metric.name)):
+                digits = 3 if metric.unit == "fraction" else 1
+                middle, low, high = (plus_minus(one[end], digits=digits) for end in ("difference", "low", "high"))
+                p = plus_minus(one["adjusted"], digits=4)
+                row[metric.label, "difference"] = f"{middle} ({low} to {high})"
+                row[metric.label, "chance"] = plus_minus(one["worse"], digits=2)
+                row[metric.label, "p (Holm)"] = f"**{p}**" if one["adjusted"] < LEVEL else p
         rows.append(row)
     return grid(rows)
-
-
-def _cells(row: Mapping[Any, Any], metric: Metric) -> dict[str, str]:
-    digits = 3 if metric.unit == "fraction" else 1
-    middle, low, high = (plus_minus(row[name], digits=digits) for name in ("difference", "low", "high"))
-    p = plus_minus(row["adjusted"], digits=4)
-    return {
-        "difference": f"{middle} ({low} to {high})",
-        "chance": plus_minus(row["worse"], digits=2),
-        "p (Holm)": f"**{p}**" if row["adjusted"] < LEVEL else p,
-    }
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

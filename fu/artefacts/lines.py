@@ -14,24 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from fu.artefacts.drawing import (
-    CROSS,
-    DIVERGED,
-    MARGIN,
-    NARROW,
-    NONE,
-    Look,
-    draw_diverged,
-    draw_means,
-    handles,
-    head,
-    legend,
-    looks,
-    number,
-    panels,
-    show_shares,
-    signs,
-)
+from fu.artefacts import drawing
 from fu.artefacts.entry import Entry
 from fu.artefacts.groups import Groups
 from fu.artefacts.panels import Panels, grid
@@ -42,7 +25,7 @@ BEFORE = "before"
 SIGNS: dict[str, dict[str, Any]] = {
     BEFORE: {"color": "0.35", "marker": "o", "markerfacecolor": "white", "linestyle": ":"},
     PAPER: {"color": "0.35", "marker": "D", "markersize": 7, "markerfacecolor": "none", "linestyle": "none"},
-    DIVERGED: {"color": "0.35", **CROSS},
+    drawing.DIVERGED: {"color": "0.35", **drawing.CROSS},
 }
 CALLED = {BEFORE: "before post-training"}
 LABELS = {CALLED.get(sign, sign): style for sign, style in SIGNS.items()}
@@ -81,8 +64,8 @@ def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[
         rows = []
         for line in groups.lines:
             own = here[here["line"] == line.name].to_dict("records")
-            cells = {first if pd.isna(row["x"]) else number(row["x"]): _text(row) for row in own}
-            columns = {column: cells.get(column, "–") for column in [*aside, *map(number, values)]}
+            cells = {first if pd.isna(row["x"]) else drawing.number(row["x"]): _text(row) for row in own}
+            columns = {column: cells.get(column, "–") for column in [*aside, *map(drawing.number, values)]}
             rows += [{"Method": line.marked, **columns}] if cells else []
         shown.append((f"{panel.label}: {metric.label}", grid(rows)))
     return shown
@@ -90,7 +73,7 @@ def tables(entry: Entry, groups: Groups, points: pd.DataFrame, values: Sequence[
 
 def _text(row: dict[Hashable, Any]) -> str:
     """Return the mean with its deviation, beside it the paper's number and the difference."""
-    ours = plus_minus(row["mean"], row["std"]) if row["n"] else DIVERGED if row["diverged"] else "–"
+    ours = plus_minus(row["mean"], row["std"]) if row["n"] else drawing.DIVERGED if row["diverged"] else "–"
     if pd.isna(row["published"]):
         return ours
     difference = f", diff {row['mean'] - row['published']:+.3f}" if row["n"] else ""
@@ -102,17 +85,17 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
     room side by side.
     """
     count, metrics = len(groups.panels), len(entry.metrics)
-    across = not shaded and metrics < count <= int(rcParams["figure.figsize"][0] / NARROW)
+    across = not shaded and metrics < count <= int(rcParams["figure.figsize"][0] / drawing.NARROW)
     widest = AXIS + STEP * max(len(places.at), LEAST)
-    figure, cells = panels(*((metrics, count, 1.9) if across else (count, metrics, 2.3)), widest=widest)
+    figure, cells = drawing.panels(*((metrics, count, 1.9) if across else (count, metrics, 2.3)), widest=widest)
     axes = [list(line) for line in zip(*cells, strict=True)] if across else cells
     columns = figure.axes[0].get_subplotspec().get_gridspec().ncols  # type: ignore[union-attr]
-    styles, used, (at, scale) = looks(groups.lines, shaded, entry.paper), set(), places
+    styles, used, (at, scale) = drawing.looks(groups.lines, shaded, entry.paper), set(), places
     for row, panel in zip(axes, groups.panels, strict=True):
         for axis, metric in zip(row, entry.metrics, strict=True):
             if metric is entry.metrics[0]:
-                beside, margin = (1, NONE) if across else (min(metrics, columns), MARGIN)
-                head(axis, entry.heading_of(panel.label), beside, margin)
+                beside, margin = (1, drawing.NONE) if across else (min(metrics, columns), drawing.MARGIN)
+                drawing.head(axis, entry.heading_of(panel.label), beside, margin)
             here = points[(points["panel"] == panel.name) & (points["metric"] == metric.name)]
             if scale != "even":
                 axis.set_xscale(scale)
@@ -122,7 +105,7 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
                 marks |= _draw(axis, here[here["line"] == line.name], styles[line.name], k, at)
             ticks = {x: place for x, place in at.items() if x != BEFORE or BEFORE in marks}
             turned = 60 if columns * len(ticks) > CROWDED[scale == "even"] else 0
-            axis.set_xticks([*ticks.values()], [*map(number, ticks)], rotation=turned)
+            axis.set_xticks([*ticks.values()], [*map(drawing.number, ticks)], rotation=turned)
             axis.set(xlabel=name, ylabel=metric.label)
             if scale == "even":
                 axis.set_xlim(min(ticks.values()) - 0.5, max(ticks.values()) + 0.5)
@@ -131,17 +114,17 @@ def picture(entry: Entry, groups: Groups, points: pd.DataFrame, places: Places, 
             used |= marks
     for k, metric in enumerate(entry.metrics):
         if metric.unit == "fraction":
-            show_shares([row[k] for row in axes])
+            drawing.show_shares([row[k] for row in axes])
     placed = set(points[points["x"].notna()]["line"])
-    found = handles(groups.lines, shaded, entry.paper)
+    found = drawing.handles(groups.lines, shaded, entry.paper)
     for line, handle in zip(groups.lines, found, strict=True):
         if line.name not in placed:
             handle.set(marker="none", linestyle="--")
-    legend(figure, [*found, *signs({CALLED.get(sign, sign) for sign in used}, LABELS)])
+    drawing.legend(figure, [*found, *drawing.signs({CALLED.get(sign, sign) for sign in used}, LABELS)])
     return figure
 
 
-def _draw(axis: Axes, own: pd.DataFrame, look: Look, k: int, at: dict[Any, float]) -> set[str]:
+def _draw(axis: Axes, own: pd.DataFrame, look: drawing.Look, k: int, at: dict[Any, float]) -> set[str]:
     """Draw a line, what is the same for all values as a horizontal one, and the paper's numbers; return the signs."""
     own = own.assign(at=own["x"].map(at).astype(float)).sort_values("at")
     level, first, shown = own["x"].isna(), own["x"] == BEFORE, own["n"] > 0
@@ -151,15 +134,15 @@ def _draw(axis: Axes, own: pd.DataFrame, look: Look, k: int, at: dict[Any, float
             axis.axhspan(mean - std, mean + std, color=look.colour, alpha=0.15, linewidth=0)
     means, before = own[~level & ~first & shown], own[first & shown]
     if len(means):
-        draw_means(axis, means, look)
+        drawing.draw_means(axis, means, look)
     if len(before):
         begun = pd.concat([before, means.head(1)])
         axis.plot(begun["at"], begun["mean"], color=look.colour, linestyle=":", linewidth=0.8)
-        draw_means(axis, before, look, markerfacecolor="white", mew=1)
+        drawing.draw_means(axis, before, look, markerfacecolor="white", mew=1)
     gone = own[~shown & (own["diverged"] > 0) & ~first]
     for place in gone["at"].fillna(max(at.values())):
-        draw_diverged(axis, place, k, look)
+        drawing.draw_diverged(axis, place, k, look)
     paper = own[own["published"].notna() & ~level]
     if len(paper):
         axis.plot(paper["at"], paper["published"], **SIGNS[PAPER] | {"color": look.colour}, zorder=4)
-    return {sign for sign, rows in ((BEFORE, before), (DIVERGED, gone), (PAPER, paper)) if len(rows)}
+    return {sign for sign, rows in ((BEFORE, before), (drawing.DIVERGED, gone), (PAPER, paper)) if len(rows)}

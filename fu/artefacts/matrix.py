@@ -6,6 +6,7 @@ those of unlearning and post-training together, and are not tested.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import isnan, nan
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -188,11 +189,15 @@ def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
         for metric in columns(entry, long):
             by_method = long[long["metric"] == metric.name].groupby("method")
             values = {name: dict(zip(part["seed"], part["value"], strict=True)) for name, part in by_method}
-            floors = {
-                one.row: _floor([values[name] for name in one.names if name in values], metric)
-                for one in [*several.values(), NONE]
-            }
-            rows = [{"method": row, **_of_floor(floor)} for row, floor in floors.items() if floor.means]
+            floors, rows = dict[str, Floor](), list[dict[str, Any]]()
+            for one in [*several.values(), NONE]:
+                again = [values[name] for name in one.names if name in values]
+                of_seed = {seed: [of[seed] for of in again if seed in of] for seed in sorted({*chain(*again)})}
+                floor = floors[one.row] = noise_floor(of_seed, metric.name.startswith(PAIRWISE))
+                if floor.means:
+                    mean = fmean(floor.means.values())
+                    about = {"mean": mean, "std": floor.deviation, "n": sum(floor.numbers.values()), "floor": mean}
+                    rows.append({"method": one.row, **about, "halfwidth": nan, "inside": None})
             for name in trials:
                 if name not in entry.against:
                     rows.append({"method": name, **_of_model(floors[own[name].row], values.get(name, {}), metric)})
@@ -201,19 +206,6 @@ def collect(known: Evaluated, entry: Entry) -> pd.DataFrame:
             found += [{"scenario": scenario.name, "metric": metric.name, **row, "told": told} for row in rows]
     names = ["scenario", "method", "metric", "mean", "std", "n", "floor", "halfwidth", "inside", "told"]
     return pd.DataFrame(found, columns=names).astype({"inside": object})
-
-
-def _floor(values: Sequence[Mapping[int, float]], metric: Metric) -> Floor:
-    """Return the floor of repeats, of which each has its values by seed."""
-    seeds = sorted({seed for one in values for seed in one})
-    of_seed = {seed: [one[seed] for one in values if seed in one] for seed in seeds}
-    return noise_floor(of_seed, metric.name.startswith(PAIRWISE))
-
-
-def _of_floor(floor: Floor) -> dict[str, Any]:
-    mean = fmean(floor.means.values())
-    about = {"mean": mean, "std": floor.deviation, "n": sum(floor.numbers.values())}
-    return {**about, "floor": mean, "halfwidth": nan, "inside": None}
 
 
 def _of_model(floor: Floor, values: dict[int, float], metric: Metric) -> dict[str, Any]:
@@ -230,46 +222,34 @@ def _of_model(floor: Floor, values: dict[int, float], metric: Metric) -> dict[st
     return about
 
 
-def _rows(entry: Entry, scenario: Scenario) -> list[tuple[str, str]]:
-    """Return name and label of each row: the original model, the repeats, then the methods in their order."""
-    again = [
-        (one.row, f"{one.label}, {len(one.names)} repeats" if len(one.names) > 1 else f"{one.label}, one repeat")
-        for one in repeats(entry, scenario).values()
-    ]
-    others = [(method.name, method.marked) for method in entry.methods if method.name not in entry.against]
-    return [*([(ORIGINAL, "ω⁰")] if scenario.original else []), *again, *others]
-
-
-def _diverged(entry: Entry, known: Evaluated, scenario: Scenario) -> dict[str, int]:
-    """Return by method in how many seeds it diverged; of the repeats how many runs did."""
-    trials = dict(models(entry, scenario))
-    several = {
-        name: len(known.lost.get((scenario.name, name, trial.name, [*trial.models][-1]), {}))
-        for name, trial in trials.items()
-    }
-    again = repeats(entry, scenario).values()
-    return {**several, **{one.row: sum(several[name] for name in one.names) for one in again}}
+def _rows(entry: Entry, scenario: Scenario) -> dict[str, tuple[str, list[str]]]:
+    """Return label and models of each row: the original model, the repeats, then the methods in their order."""
+    shown = {ORIGINAL: ("ω⁰", [ORIGINAL])} if scenario.original else {}
+    for one in repeats(entry, scenario).values():
+        number = f"{len(one.names)} repeats" if len(one.names) > 1 else "one repeat"
+        shown[one.row] = f"{one.label}, {number}", one.names
+    return shown | {one.name: (one.marked, [one.name]) for one in entry.methods if one.name not in entry.against}
 
 
 def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenario) -> pd.DataFrame:
     """Return a row for each model, marked where it is like retraining; a column that tells nothing is marked, too."""
     here = found[found["scenario"] == scenario.name]
     cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
-    diverged, heads = _diverged(entry, known, scenario), _heads(entry, here)
-    again = {one.row: len(one.names) for one in repeats(entry, scenario).values()}
+    trials, heads = dict(models(entry, scenario)), _heads(entry, here)
     written = {method.name: method.fidelity for method in entry.methods}
     rows = []
-    for name, label in _rows(entry, scenario):
-        of = len(entry.seeds) * again.get(name, 1)
-        row = {"Method": label + (f" ({diverged[name]} of {of} diverged)" if 0 < diverged[name] < of else "")}
+    for name, (label, names) in _rows(entry, scenario).items():
+        last = [(scenario.name, one, trials[one].name, [*trials[one].models][-1]) for one in names]
+        diverged, of = sum(len(known.lost.get(model, {})) for model in last), len(entry.seeds) * len(names)
+        row = {"Method": label + (f" ({diverged} of {of} diverged)" if 0 < diverged < of else "")}
         row["Implemented from"] = written.get(name) or "–"
         for metric, head in heads.items():
             cell = cells.get((name, metric.name), {"n": 0})
             row[head] = _number(metric, cell["mean"]) if cell["n"] else "–"
-            if cell["n"] and name in again and not isnan(cell["std"]):
+            if cell["n"] and name not in trials and not isnan(cell["std"]):
                 row[head] += f" ±{_number(metric, cell['std'])}"
             row[head] += f" {LIKE}" if cell["n"] and cell["inside"] else ""
-        rows.append(row | ({next(iter(heads.values())): drawing.DIVERGED} if diverged[name] == of else {}))
+        rows.append(row | ({next(iter(heads.values())): drawing.DIVERGED} if diverged == of else {}))
     return grid(rows)
 
 
@@ -317,8 +297,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     for [axis], scenario in zip(axes, entry.scenarios, strict=True):
         own = found[found["scenario"] == scenario.name]
         here, heads = own[own["inside"].notna()], _heads(entry, own)
-        again = [one.row for one in repeats(entry, scenario).values()]
-        shown = [(name, label) for name, label in _rows(entry, scenario) if name not in again]
+        trials = dict(models(entry, scenario))
+        shown = [(name, label) for name, (label, _) in _rows(entry, scenario).items() if name in trials]
         away = (here["mean"] - here["floor"]) / here["halfwidth"].clip(lower=SMALL)
         away = away.where(~here["inside"].astype(bool) & here["told"], 0).clip(-FAR, FAR)
         metrics = [metric.name for metric in heads if metric.name not in SPENT]

@@ -7,6 +7,7 @@ with a simultaneous level of 95% for all differences of the table (Bonferroni).
 """
 
 from collections.abc import Mapping
+from itertools import product
 from math import isnan, nan
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -59,8 +60,7 @@ COST = (
 )
 LOST = "A method is not judged if for some client all of its runs diverged."
 
-Runs = dict[tuple[str, int], float]  # a metric by scenario and seed
-Values = Mapping[tuple[str, str], Runs]  # by method and metric
+RUN = ["client", "scenario", "seed"]
 Costs = Mapping[str, Mapping[str, float]]  # mean costs by method
 Labels = Mapping[str, str]  # of the methods
 
@@ -84,10 +84,14 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return verdicts, differences and costs of every method, and a picture of the differences from retraining."""
     values = values_of(frame, entry)
     known = differences(values, entry)
-    costs = {method.name: _costs(values, method) for method in _shown(entry)}
+    spent = values[values["metric"].isin(ALSO)].groupby(["method", "metric"])["value"].mean()
+    costs = {method.name: spent.get(method.name, {}) for method in _shown(entry)}
     rows = [{"method": key[0], "metric": key[1], "against": key[2], **one._asdict()} for key, one in known.items()]
     rows += [
-        {"method": name, "metric": metric, "mean": cost} for name, of in costs.items() for metric, cost in of.items()
+        {"method": name, "metric": metric, "mean": of[metric]}
+        for name, of in costs.items()
+        for metric in ALSO
+        if metric in of
     ]
     labels = _labels(entry, values)
     tables = {
@@ -98,7 +102,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         tables["difference from fine-tuning"] = _table(entry, labels, known, FINE_TUNING)
     shown = [(f"{_family(entry)}: {label}", table) for label, table in tables.items()]
     names = tuple(label.replace(" ", "-") for label in tables)
-    clients = len(_clients(entry))
+    clients = len({scenario.at[str(entry.x)] for scenario in entry.scenarios})
     text = notes.joined(
         entry,
         READ.format(clients=clients, number=len(known)),
@@ -110,40 +114,44 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=names, figure=_picture(entry, known))
 
 
-def values_of(frame: pd.DataFrame, entry: Entry) -> Values:
-    """Return the metrics and costs of all final models, without runs that diverged."""
-    rows, values = evaluated(frame).rows, dict[tuple[str, str], Runs]()
-    for scenario in entry.scenarios:
-        of_scenario = rows[rows["scenario"] == scenario.name]
-        for method in entry.methods:
-            trial = entry.trial(scenario.name, method)
-            chosen = of_scenario[(of_scenario["method"] == method.name) & (of_scenario["trial"] == trial.name)]
-            last = final(chosen, trial)
-            last = last[last["client"].isna() & last["value"].notna()]
-            for metric, seed, value in zip(last["metric"], last["seed"], last["value"], strict=True):
-                values.setdefault((method.name, metric), {})[scenario.name, seed] = value
-    return values
+def values_of(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return method, metric, client, scenario, seed and value of all final models, without runs that diverged."""
+    rows, parts = evaluated(frame).rows, []
+    for scenario, method in product(entry.scenarios, entry.methods):
+        trial = entry.trial(scenario.name, method)
+        here = (rows["scenario"] == scenario.name) & (rows["method"] == method.name) & (rows["trial"] == trial.name)
+        last = final(rows[here], trial)
+        about = {"scenario": scenario.name, "method": method.name}
+        parts.append(
+            last[last["client"].isna() & last["value"].notna()].assign(**about, client=scenario.at[str(entry.x)])
+        )
+    return pd.concat(parts)
 
 
-def differences(values: Values, entry: Entry) -> Differences:
+def differences(values: pd.DataFrame, entry: Entry) -> Differences:
     """Return the differences of all methods from retraining and from fine-tuning, with simultaneous intervals."""
-    paired: dict[tuple[str, str, str], Runs] = {}
+    paired: dict[tuple[str, str, str], pd.Series[float]] = {}
     margins: dict[tuple[str, str], float] = {}
-    baseline = _baseline(entry)
+    baseline, first = _baseline(entry), entry.scenarios[0]
+    again = repeats(entry, first)
     for metric in _tested(entry):
+        of = values[values["metric"] == metric.name].pivot(index=RUN, columns="method", values="value")
+        of = of.reindex(columns=[method.name for method in entry.methods])
         for method in _shown(entry):
-            key = (method.name, metric.name)
-            runs, again = values.get(key, {}), _retrained(values, entry, method, metric)
-            paired[*key, RETRAINING] = {run: runs[run] - fmean(again[run]) for run in runs if run in again}
-            margins[key] = _margin([again[run] for run in runs if run in again])
+            retrained = of[again[entry.trial(first.name, method).trained].names]
+            away = (of[method.name] - retrained.mean(axis=1)).dropna()
+            paired[method.name, metric.name, RETRAINING] = away
+            margins[method.name, metric.name] = _margin(
+                [row.dropna().tolist() for _, row in retrained.loc[away.index].iterrows()]
+            )
             if baseline and baseline.name != method.name and metric.better != "neither":
-                tuned = values.get((baseline.name, metric.name), {})
-                paired[*key, FINE_TUNING] = {run: runs[run] - tuned[run] for run in runs if run in tuned}
+                paired[method.name, metric.name, FINE_TUNING] = (of[method.name] - of[baseline.name]).dropna()
     signs = {metric.name: 1 if metric.better == "higher" else -1 for metric in entry.metrics}
+    clients = {scenario.at[str(entry.x)] for scenario in entry.scenarios}
     known: Differences = {}
     for (name, metric_name, reference), runs in paired.items():
-        means = _by_client(entry, runs)
-        low, high = _interval(means, ERROR / len(paired)) if len(means) == len(_clients(entry)) else (nan, nan)
+        means = runs.groupby(level="client", sort=False).mean().tolist()
+        low, high = _interval(means, ERROR / len(paired)) if len(means) == len(clients) else (nan, nan)
         if reference == RETRAINING:
             margin = margins[name, metric_name]
             word = similar(low, high, margin)
@@ -168,25 +176,6 @@ def better(low: float, high: float, sign: int) -> str:
     return BETTER if low > 0 else WORSE if high < 0 else UNDECIDED
 
 
-def _retrained(values: Values, entry: Entry, method: Method, metric: Metric) -> dict[tuple[str, int], list[float]]:
-    """Return the values of all repeats of retraining by scenario and seed, for the training of a method."""
-    first = entry.scenarios[0]
-    names = repeats(entry, first)[entry.trial(first.name, method).trained].names
-    by_run: dict[tuple[str, int], list[float]] = {}
-    for name in names:
-        for run, value in values.get((name, metric.name), {}).items():
-            by_run.setdefault(run, []).append(value)
-    return by_run
-
-
-def _by_client(entry: Entry, runs: Runs) -> list[float]:
-    """Return the mean of each client, over its partitions and seeds."""
-    by_client: dict[Any, list[float]] = {}
-    for (scenario, _), value in runs.items():
-        by_client.setdefault(entry.scenario(scenario).at[str(entry.x)], []).append(value)
-    return [*map(fmean, by_client.values())]
-
-
 def _interval(means: list[float], error: float) -> tuple[float, float]:
     """Return the confidence interval of the mean over clients; NaN for fewer than `LEAST`, or if all are equal."""
     from fu.claims.testing import LEAST, Mean  # half a second that others need not pay
@@ -205,10 +194,6 @@ def _family(entry: Entry) -> str:
     return entry.scenarios[0].family or entry.scenarios[0].label
 
 
-def _clients(entry: Entry) -> set[Any]:
-    return {scenario.at[str(entry.x)] for scenario in entry.scenarios}
-
-
 def _shown(entry: Entry) -> list[Method]:
     return [method for method in entry.methods if method.name not in entry.against]
 
@@ -221,18 +206,15 @@ def _baseline(entry: Entry) -> Method | None:
     return next((method for method in _shown(entry) if method.plugin == BASELINE), None)
 
 
-def _labels(entry: Entry, values: Values) -> dict[str, str]:
+def _labels(entry: Entry, values: pd.DataFrame) -> dict[str, str]:
     """Return the labels of the methods, with the number of runs that diverged."""
-    planned, labels = len(entry.scenarios) * len(entry.seeds), {}
-    for method in _shown(entry):
-        diverged = planned - len(values.get((method.name, _tested(entry)[0].name), {}))
-        labels[method.name] = method.marked + (f" ({diverged} of {planned} diverged)" if diverged else "")
-    return labels
-
-
-def _costs(values: Values, method: Method) -> dict[str, float]:
-    costs = {metric: values.get((method.name, metric), {}).values() for metric in ALSO}
-    return {metric: fmean(of) for metric, of in costs.items() if of}
+    runs = values[values["metric"] == _tested(entry)[0].name].groupby("method").size()
+    planned = len(entry.scenarios) * len(entry.seeds)
+    lost = {method.name: planned - runs.get(method.name, 0) for method in _shown(entry)}
+    return {
+        method.name: method.marked + (f" ({lost[method.name]} of {planned} diverged)" if lost[method.name] else "")
+        for method in _shown(entry)
+    }
 
 
 def _verdicts(entry: Entry, labels: Labels, known: Differences, costs: Costs) -> pd.DataFrame:

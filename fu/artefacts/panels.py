@@ -64,7 +64,9 @@ def html(panels: Panels, words: Words = ()) -> str:
         heads = [name for _, name in _columns(rows)]
         cells = [[_styled(*cell, head) for cell, head in zip(line, heads, strict=True)] for line in _lines(rows)]
         columns = pd.MultiIndex.from_tuples([(marked(group), marked(name)) for group, name in _columns(rows)])
-        table = pd.DataFrame(cells, columns=columns if _grouped(rows) else columns.get_level_values(1))
+        table = pd.DataFrame(
+            cells, columns=columns if any(columns.get_level_values(0)) else columns.get_level_values(1)
+        )
         below = "".join(f"<p>{marked(sentence)}</p>\n" for sentence in says if sentence)
         if len(says) > SEVERAL:
             below = f"<details><summary>In words</summary>\n{below}</details>\n"
@@ -86,12 +88,18 @@ def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
     heads: list[str] = []
     rules: list[str] = []
     last = 0
-    for group, several in _groups(rows):
+    for group, found in groupby(group for group, _ in _columns(rows)):
+        several = len(list(found))
         heads.append(f"\\multicolumn{{{several}}}{{c}}{{{tex(group)}}}")
         rules += [f"\\cmidrule(lr){{{last + 1}-{last + several}}}"] if group else []
         last += several
     top = [f"{' & '.join(heads)} \\\\", " ".join(rules)] if rules else []
-    head, *body = (_row(line) for line in [[(name, False) for _, name in _columns(rows)], *_lines(rows)])
+    names: Line = [(name, False) for _, name in _columns(rows)]
+    cells = [
+        [f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line] for line in [names, *_lines(rows)]
+    ]
+    # What a row begins with is no argument of the line above.
+    head, *body = (f"{'{}' if line[0].startswith(OPTIONAL) else ''}{' & '.join(line)} \\\\" for line in cells)
     lines = ["\\toprule", *top, head, "\\midrule", *body, "\\bottomrule"]
     return "\n".join(
         [
@@ -108,12 +116,6 @@ def latex(rows: pd.DataFrame, caption: str, label: str, notes: str) -> str:
             "\\end{table}\n",
         ]
     )
-
-
-def _row(line: Line) -> str:
-    """Return a row of LaTeX: what it begins with is no argument of the line above."""
-    text = " & ".join(f"\\textbf{{{tex(cell)}}}" if bold else tex(cell) for cell, bold in line)
-    return f"{'{}' if text.startswith(OPTIONAL) else ''}{text} \\\\"
 
 
 def tex(text: str) -> str:
@@ -162,12 +164,3 @@ def _aligned(texts: list[str]) -> list[str]:
 
 def _columns(rows: pd.DataFrame) -> list[tuple[str, str]]:
     return [(str(column[0]), str(column[1])) for column in rows.columns.to_list()]
-
-
-def _grouped(rows: pd.DataFrame) -> bool:
-    return any(group for group, _ in _columns(rows))
-
-
-def _groups(rows: pd.DataFrame) -> list[tuple[str, int]]:
-    """Return each group of columns in order, and how many it has."""
-    return [(group, len(list(found))) for group, found in groupby(group for group, _ in _columns(rows))]

@@ -60,10 +60,6 @@ class Judged(NamedTuple):
     p: Mapping[str, float]
     fails: Mapping[str, str]
 
-    def sooner(self, method: str) -> bool:
-        """Whether what the method forgot comes back sooner than what a retrained model never knew."""
-        return self.p.get(method, 1.0) < LEVEL
-
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the curves, mean and deviation over repeats; the table says how soon what was forgotten is back."""
@@ -78,13 +74,21 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         ]
         for several in judged.values()
     ]
-    return of_table(found, shown, _notes(entry), words, figure=_picture(entry, found))
+    how = [
+        f"{one.repeats} models of each method train on for {one.rounds} rounds with the rates of post-training: all "
+        f"retained clients, or the forgotten client on {one.samples} of its samples, which are the same for all models "
+        "and are not measured on."
+        for one in (scenario.relearning for scenario in entry.scenarios)
+        if one
+    ]
+    text = notes.joined(entry, *dict.fromkeys(how), READ, notes.deviations(entry, "Bands"), entry.note)
+    return of_table(found, shown, text, words, figure=_picture(entry, found))
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return after how many rounds what was forgotten is back; never counts as one round more than there are."""
     times = until(frame)
-    late = times["scenario"].map({one.name: _last(one) + 1.0 for one in entry.scenarios})
+    late = times["scenario"].map({one.name: one.relearning.rounds + 1.0 for one in entry.scenarios if one.relearning})
     stages = {
         (one.name, method.name): [*entry.trial(one.name, method).models][-1]
         for one in entry.scenarios
@@ -148,11 +152,6 @@ def mean_rounds(rounds: list[float], last: int) -> str:
     return f"{'> ' if max(rounds) > last else ''}{np.minimum(rounds, last).mean():.1f}"
 
 
-def _last(scenario: Scenario) -> int:
-    assert scenario.relearning
-    return scenario.relearning.rounds
-
-
 def _originals(entry: Entry) -> dict[str, str]:
     """Return the labels of the original models, by the retraining that has the same training."""
     again = [method for method in entry.methods if method.name in entry.against]
@@ -163,7 +162,7 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
     """Return a row for each method, retraining first, the original models last; grey where nothing is sooner."""
     assert scenario.relearning
     here = found[found["scenario"] == scenario.name].set_index(CURVE[1:])["mean"]
-    last, originals, rows = _last(scenario), _originals(entry), []
+    last, originals, rows = scenario.relearning.rounds, _originals(entry), []
     fit = any(len(one.fails) < len(entry.against) for one in judged.values())
     for method in sorted(entry.methods, key=lambda one: one.name not in entry.against):
         number = len(next(iter(judged.values())).rounds.get(method.name, []))
@@ -171,7 +170,7 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
         row: dict[Any, str] = {"Method": marked(entry, method, fit and method.name not in entry.against) + fewer}
         for attack, one in judged.items():
             text = mean_rounds(one.rounds.get(method.name, []), last)
-            grey = method.reference not in one.fails and method.name in one.p and not one.sooner(method.name)
+            grey = method.reference not in one.fails and one.p.get(method.name, 0) >= LEVEL
             head = f"rounds {LIKE}" if len(one.fails) == len(entry.against) else "rounds"
             row[ATTACKS[attack], head] = f"{text} {LIKE}" if grey else text
             for metric in entry.metrics:
@@ -184,18 +183,6 @@ def _panel(entry: Entry, scenario: Scenario, found: pd.DataFrame, judged: Mappin
             {"Method": label, **{(where, one): text for where in ATTACKS.values() for one, text in levels.items()}}
         )
     return grid(rows)
-
-
-def _notes(entry: Entry) -> str:
-    """Explain what was done, columns and marks."""
-    how = [
-        f"{one.repeats} models of each method train on for {one.rounds} rounds with the rates of post-training: all "
-        f"retained clients, or the forgotten client on {one.samples} of its samples, which are the same for all models "
-        "and are not measured on."
-        for one in (scenario.relearning for scenario in entry.scenarios)
-        if one
-    ]
-    return notes.joined(entry, *dict.fromkeys(how), READ, notes.deviations(entry, "Bands"), entry.note)
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from fu.artefacts.entry import Entry, Trial
+from fu.artefacts.entry import Entry
 from fu.artefacts.statistics import MODEL, evaluated, unfinished
 
 COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "client", "metric", "published", "value"]
@@ -37,15 +37,15 @@ def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFr
     named = found["trial"].fillna(found["method"]) if len(found) else found["trial"]
     found["point"] = named
     found["method"] = [trials.get(name, (name, {}))[0] for name in named]
+    places = {scenario.name: scenario.at for scenario in entry.scenarios}
     at = [
-        {**_at(entry, scenario), **trials.get(name, ("", {}))[1]}
+        {**places.get(scenario, {}), **trials.get(name, ("", {}))[1]}
         for scenario, name in zip(found.get("scenario", []), named, strict=True)
     ]
     found = found.reindex(columns=COLUMNS)
     found["published"] = (found["published"] == True).astype(int)  # noqa: E712 (NaN where a kind made the row)
     found[["seed", "round"]] = found[["seed", "round"]].fillna(-1).astype(int)
-    keys = dict.fromkeys(key for values in at for key in values)
-    for key in keys:
+    for key in dict.fromkeys(key for values in at for key in values):
         found[key] = [values.get(key) for values in at]
     return found
 
@@ -84,11 +84,6 @@ def _trials(entry: Entry) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the method of each trial by name, and what its grid sets there."""
     several: dict[str, tuple[str, dict[str, Any]]] = {}
     for method in entry.methods:
-        for scenario, trials in method.trials.items():
-            shown: tuple[Trial, ...] = (entry.trial(scenario, method),) if entry.chooses else trials
-            several |= {trial.name: (method.name, dict(trial.values)) for trial in shown}
+        for scenario in method.trials:
+            several |= {trial.name: (method.name, trial.values) for trial in entry.trials(scenario, method)}
     return several
-
-
-def _at(entry: Entry, scenario: str) -> dict[str, Any]:
-    return next((dict(one.at) for one in entry.scenarios if one.name == scenario), {})

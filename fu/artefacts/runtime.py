@@ -53,7 +53,15 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     found["published_std"] = found[KEYS].merge(spread, on=KEYS, how="left")["value"].astype(float)
     found["difference"] = found["mean"] - found["published"]
     panels = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return of_table(found, panels, _notes(entry, ours))
+    devices = sorted(set(ours[ours["metric"] == "seconds"]["device"]))
+    text = notes.joined(
+        entry,
+        f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}.",
+        "Ratio: seconds over retraining's of the same seed." if entry.retraining else "",
+        notes.deviations(entry),
+        notes.comparison(entry),
+    )
+    return of_table(found, panels, text)
 
 
 def scaled(spent: list[float], rounds: list[int]) -> float:
@@ -70,17 +78,6 @@ def _with_ratios(rows: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     both = times.merge(retrained[["scenario", "seed", "value"]], on=["scenario", "seed"], suffixes=("", "_retrained"))
     ratios = both.assign(metric="ratio", value=both["value"] / both["value_retrained"])
     return pd.concat([rows, ratios[rows.columns]], ignore_index=True)
-
-
-def _notes(entry: Entry, ours: pd.DataFrame) -> str:
-    devices = sorted(set(ours[ours["metric"] == "seconds"]["device"]))
-    return notes.joined(
-        entry,
-        f"Scaled to {ROUNDS} rounds, without evaluation. Seconds: {'; '.join(devices)}.",
-        "Ratio: seconds over retraining's of the same seed." if entry.retraining else "",
-        notes.deviations(entry),
-        notes.comparison(entry),
-    )
 
 
 def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:

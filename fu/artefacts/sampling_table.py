@@ -31,7 +31,7 @@ PUBLISHED = {"metrics": ("all_samples", "clients", "clients_per_round", "rounds"
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the numbers of every scenario; the paper's N and rhos follow from what it prints."""
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    theirs = printed(frame, entry)
     rows = []
     for scenario in entry.scenarios:
         own, paper = _ours(entry, scenario), _theirs(theirs[theirs["scenario"] == scenario.name])
@@ -40,8 +40,16 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
             rows.append({**about, "ours": own.get(name, float("nan")), "published": paper.get(name, float("nan"))})
     found = pd.DataFrame(rows)
     found = found[found.groupby("quantity")["ours"].transform("count") > 0].reset_index(drop=True)
-    panel = grid([_cells(entry, scenario, found) for scenario in entry.scenarios])
-    return of_table(found, [("Settings", panel)], _notes(entry, found), names=("settings",))
+    lines = []
+    for scenario in entry.scenarios:
+        cells: dict[Any, str] = {"Data set": scenario.label, "Model": scenario.model}
+        for row in found[found["scenario"] == scenario.name].to_dict("records"):
+            digits, symbol = 3 if row["quantity"].startswith("rho") else 0, row["symbol"]
+            cells[(symbol, OURS) if entry.compares else symbol] = plus_minus(row["ours"], digits=digits)
+            if entry.compares and row["quantity"] != "rho_s_most":
+                cells[symbol, "paper"] = plus_minus(row["published"], digits=digits)
+        lines.append(cells)
+    return of_table(found, [("Settings", grid(lines))], _notes(entry, found), names=("settings",))
 
 
 def _ours(entry: Entry, scenario: Scenario) -> dict[str, float]:
@@ -67,20 +75,6 @@ def _with_rhos(numbers: dict[str, float]) -> dict[str, float]:
     rho_c = numbers["clients_per_round"] * numbers["rounds"] / numbers["clients"]
     rho_s = rho_c * numbers["steps"] * numbers["batch_size"] / numbers["samples"]
     return {**numbers, "rho_c": rho_c, "rho_s": rho_s}
-
-
-def _cells(entry: Entry, scenario: Scenario, found: pd.DataFrame) -> dict[Any, str]:
-    cells: dict[Any, str] = {"Data set": scenario.label, "Model": scenario.model}
-    for row in found[found["scenario"] == scenario.name].to_dict("records"):
-        ours, theirs = (_text(row["quantity"], row[whose]) for whose in ("ours", "published"))
-        cells[(row["symbol"], OURS) if entry.compares else row["symbol"]] = ours
-        if entry.compares and row["quantity"] != "rho_s_most":
-            cells[row["symbol"], "paper"] = theirs
-    return cells
-
-
-def _text(quantity: str, value: float) -> str:
-    return plus_minus(value, digits=3 if quantity.startswith("rho") else 0)
 
 
 def _notes(entry: Entry, found: pd.DataFrame) -> str:

@@ -33,8 +33,11 @@ KEYS = ["scenario", "method", "trial", "metric"]
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return rounds, time steps and seconds, and how many times fewer time steps than retraining, over seeds."""
-    found = summaries(_ended(_by_seed(frame, entry)), KEYS)
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
+    each, runs = _by_seed(frame, entry), ["scenario", "trial", "seed"]
+    rounds = each[runs].join(each[each["metric"] == "rounds"].set_index(runs)["value"], on=runs)["value"]
+    reach, at_once = rounds < inf, each["metric"].eq("faster") & rounds.eq(0)
+    found = summaries(each[reach & ~at_once], KEYS)
+    theirs = printed(frame, entry)
     theirs = theirs[theirs["metric"] == "faster"][["scenario", "method", "metric", "value"]]
     theirs.columns = pd.Index(["scenario", "trial", "metric", "published"])
     theirs = theirs.assign(method=[trial.partition("+")[0] for trial in theirs["trial"]])
@@ -42,7 +45,17 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     whole = found["n"] == found.groupby(KEYS[:-1])["n"].transform("max")  # else the fastest seeds have no ratio
     found["difference"] = (found["mean"] - found["published"]).where(whole)
     shown = [(scenario.label, _panel(entry, found, scenario)) for scenario in entry.scenarios]
-    return of_table(found, shown, _notes(entry, frame))
+    devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
+    text = notes.joined(
+        entry,
+        f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
+        f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
+        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
+        "there before its first round.",
+        notes.deviations(entry),
+        notes.comparison(entry),
+    )
+    return of_table(found, shown, text)
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -54,14 +67,6 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     ours = frame[~frame["published"]]
     return pd.DataFrame(_rows(ours[~unfinished(entry, ours)], entry), columns=[*KEYS, "seed", "value"])
-
-
-def _ended(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that enter means: seeds that reach the level, and ratios of seeds not there at once."""
-    runs = ["scenario", "trial", "seed"]
-    rounds = found[found["metric"] == "rounds"].set_index(runs)["value"]
-    at = found[runs].join(rounds, on=runs)["value"]
-    return found[(at < inf) & ~(found["metric"].eq("faster") & at.eq(0))]
 
 
 def reached(values: "pd.Series[float]", level: float) -> float:
@@ -138,16 +143,3 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
 
 def _mean(here: pd.DataFrame, metric: str, digits: int) -> str:
     return plus_minus(here["mean"].get(metric, nan), here["std"].get(metric, nan), digits)
-
-
-def _notes(entry: Entry, frame: pd.DataFrame) -> str:
-    devices = sorted(set(frame[frame["metric"] == "seconds"]["device"]))
-    return notes.joined(
-        entry,
-        f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
-        f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
-        f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: it is "
-        "there before its first round.",
-        notes.deviations(entry),
-        notes.comparison(entry),
-    )

@@ -10,24 +10,12 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fu.artefacts import notes
-from fu.artefacts.drawing import (
-    DIVERGED,
-    draw_diverged,
-    draw_means,
-    handles,
-    head,
-    legend,
-    looks,
-    panels,
-    show_shares,
-    signs,
-)
-from fu.artefacts.entry import Entry, Scenario
+from fu.artefacts import drawing, notes
+from fu.artefacts.entry import Entry
 from fu.artefacts.panels import grid
 from fu.artefacts.requests import FRS, asked, counted, draw_retrained, draw_times, retrained, times
 from fu.artefacts.result import Result, of_figure
-from fu.artefacts.statistics import Mean, Means, evaluated
+from fu.artefacts.statistics import Mean, evaluated
 from fu.artefacts.words import in_a_row, plus_minus
 
 INPUTS = ("evaluations",)
@@ -46,31 +34,24 @@ ABOUT = ("scenario", "level", "targets", "rho", "K", "b", "frs")
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return accuracy (mean and deviation over seeds) and time by rho, a row of panels for each name and level."""
     means = evaluated(frame).means()
-    found = pd.DataFrame([row for scenario in entry.scenarios for row in _rows(frame, means, entry, scenario)])
-    shown = [(str(panel), _table(entry, part)) for panel, part in found.groupby("panel", sort=False)]
-    return of_figure(found, shown, _notes(entry, found), _picture(entry, found))
-
-
-def _rows(frame: pd.DataFrame, means: Means, entry: Entry, scenario: Scenario) -> list[dict[str, Any]]:
-    """Return the numbers of a scenario: those of each metric and training, and the unlearning time."""
-    spent = times(entry, scenario, asked(frame, entry, scenario))
-    about = {"panel": _panel(scenario), **{name: spent[name] for name in ABOUT}}
     rows = []
-    for method in entry.methods:
-        trial = entry.trial(scenario.name, method)
-        model = scenario.name, method.name, trial.name, [*trial.models][-1]
-        for metric in entry.metrics:
+    for scenario in entry.scenarios:
+        spent = times(entry, scenario, asked(frame, entry, scenario))
+        assert scenario.asked is not None
+        number, level = scenario.asked.number, scenario.asked.level
+        forgotten = f"{number} {level}s" if number > 1 else f"a {level}"
+        about = {"panel": f"{scenario.family or scenario.label}, {forgotten} to forget"}
+        about |= {name: spent[name] for name in ABOUT}
+        for method, metric in product(entry.methods, entry.metrics):
+            trial = entry.trial(scenario.name, method)
+            model = scenario.name, method.name, trial.name, [*trial.models][-1]
             mean = means.get((*model, metric.name), Mean())
             rows.append({**about, "method": method.name, "metric": metric.name, **mean._asdict()})
-    time = {name: spent[name] for name in ("mean", "n", "error", "exact")}
-    return [*rows, {**about, "method": "", "metric": TIME, **time}]
-
-
-def _panel(scenario: Scenario) -> str:
-    """Return the name of what is drawn in one row: the label without coordinates, and what is forgotten."""
-    assert scenario.asked is not None
-    number, level = scenario.asked.number, scenario.asked.level
-    return f"{scenario.family or scenario.label}, {f'{number} {level}s' if number > 1 else f'a {level}'} to forget"
+        time = {name: spent[name] for name in ("mean", "n", "error", "exact")}
+        rows.append({**about, "method": "", "metric": TIME, **time})
+    found = pd.DataFrame(rows)
+    shown = [(str(panel), _table(entry, part)) for panel, part in found.groupby("panel", sort=False)]
+    return of_figure(found, shown, _notes(entry, found), _picture(entry, found))
 
 
 def _table(entry: Entry, part: pd.DataFrame) -> pd.DataFrame:
@@ -81,7 +62,7 @@ def _table(entry: Entry, part: pd.DataFrame) -> pd.DataFrame:
         for method, metric in product(entry.methods, entry.metrics):
             cell = own[(own["method"] == method.name) & (own["metric"] == metric.name)].iloc[0]
             name = metric.label if len(entry.methods) == 1 else f"{method.marked}, {metric.label}"
-            row[name] = plus_minus(cell["mean"], cell["std"]) if cell["n"] else DIVERGED
+            row[name] = plus_minus(cell["mean"], cell["std"]) if cell["n"] else drawing.DIVERGED
         row |= {"time": plus_minus(time["mean"], time["error"], 1), "time, exact": plus_minus(time["exact"], digits=1)}
         rows.append({**row, "FRS": time["frs"], "of FRS, exact": plus_minus(time["exact"] / time["frs"])})
     return grid(rows)
@@ -102,17 +83,17 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     groups = list(found.groupby("panel", sort=False))
-    figure, axes = panels(len(groups), len(entry.metrics) + 1, 2.3)
-    styles = looks(entry.methods, own=entry.paper)
+    figure, axes = drawing.panels(len(groups), len(entry.metrics) + 1, 2.3)
+    styles = drawing.looks(entry.methods, own=entry.paper)
     for row, (panel, part) in zip(axes, groups, strict=True):
-        head(row[0], entry.heading_of(str(panel)), len(row))
+        drawing.head(row[0], entry.heading_of(str(panel)), len(row))
         for axis, metric in zip(row, entry.metrics, strict=False):
             for k, method in enumerate(entry.methods):
                 own = part[(part["method"] == method.name) & (part["metric"] == metric.name)].sort_values("rho")
                 shown = own[own["n"] > 0].assign(at=lambda rows: rows["rho"])
-                draw_means(axis, shown, styles[method.name])
+                drawing.draw_means(axis, shown, styles[method.name])
                 for at in own[own["n"] == 0]["rho"]:
-                    draw_diverged(axis, at, k, styles[method.name])
+                    drawing.draw_diverged(axis, at, k, styles[method.name])
             axis.set_ylabel(metric.label)
         drawn, exact, _ = SIGNS.values()
         draw_times(row[-1], part[part["metric"] == TIME], "rho", exact, drawn)
@@ -122,6 +103,6 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             axis.set_xlim(0, 1.04 * part["rho"].max())
     for k, metric in enumerate(entry.metrics):
         if metric.unit == "fraction":
-            show_shares([row[k] for row in axes])
-    legend(figure, [*handles(entry.methods, own=entry.paper), *signs(SIGNS, SIGNS)])
+            drawing.show_shares([row[k] for row in axes])
+    drawing.legend(figure, [*drawing.handles(entry.methods, own=entry.paper), *drawing.signs(SIGNS, SIGNS)])
     return figure

@@ -43,9 +43,9 @@ Means = dict[tuple[str, ...], Mean]
 
 
 def printed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return the paper's own numbers, but for scenarios with other data than the paper's."""
+    """Return the paper's own numbers, if the entry compares with them, but for scenarios with other data."""
     replaced = [scenario.name for scenario in entry.scenarios if scenario.replaces]
-    return frame[frame["published"] & ~frame["scenario"].isin(replaced)]
+    return frame[frame["published"] & ~frame["scenario"].isin(replaced) & entry.compares]
 
 
 # ---- evaluations -----------------------------------------------------------------------------------------------------

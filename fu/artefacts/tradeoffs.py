@@ -174,8 +174,7 @@ def collect(frame: pd.DataFrame, entry: Entry, each: pd.DataFrame) -> pd.DataFra
     found["diverged"] = [
         lost.get((str(row.scenario), str(row.method), str(row.trial)), 0) for row in found.itertuples()
     ]
-    theirs = printed(frame, entry) if entry.compares else frame.iloc[:0]
-    paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
+    paper = printed(frame, entry).set_index(["scenario", "method", "metric"])["value"].to_dict()
     first = entry.metrics[0].name
     found["published"] = [
         paper.get((row.scenario, row.trial, row.quantity), nan) if row.metric == first else nan
@@ -198,16 +197,14 @@ def _panel(entry: Entry, found: pd.DataFrame, scenario: Scenario) -> pd.DataFram
                 cells[model.trial.name, model.stage, metric.name, quantity],
                 (metric.name, quantity) in compared,
             )
-            row[(name, OURS) if paper else name] = plus_minus(cell["mean"], cell["std"], _digits(metric))
+            row[(name, OURS) if paper else name] = plus_minus(
+                cell["mean"], cell["std"], 2 if metric.unit == "fraction" else 4
+            )
             if paper:
                 row[name, "paper"] = plus_minus(cell["published"], digits=2)
                 row[name, "diff"] = "–" if pd.isna(cell["difference"]) else f"{cell['difference']:+.2f}"
         shown.append(row)
     return grid(shown)
-
-
-def _digits(metric: Metric) -> int:
-    return 2 if metric.unit == "fraction" else 4
 
 
 def _unit(metric: Metric) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.panels import Panels, grid
 from fu.artefacts.result import Result, of_table
-from fu.claims.judging import NO_SEED, Judged, Region, judge, overall, stands
+from fu.claims.judging import NO_SEED, Judged, judge, overall, stands
 from fu.claims.testing import LEAST, MOST, unseen
 
 INPUTS = ("artefacts",)
@@ -67,13 +68,12 @@ def _scenes(rows: pd.DataFrame, claim: Claim, entry: Entry) -> Iterator[Scene]:
     region = (float(rows["low"].iloc[0]), float(rows["high"].iloc[0]))
     exact, ties = bool(rows["exact"].iloc[0]), bool(rows["ties"].iloc[0])
     held = stands(theirs, region, exact, ties)
-    paper = {str(unit): (_nearest(part["value"], region), held[str(unit)]) for unit, part in theirs.groupby("unit")}
+    inside = theirs.assign(by=np.minimum(theirs["value"] - region[0], region[1] - theirs["value"]))
+    nearest = inside.sort_values("by", kind="stable").groupby("unit")["value"].first()  # to leaving the region
     for one in [*judge(ours, region, exact, ties), *(Judged(unit, "not judged") for unit in out["unit"])]:
-        value, true = paper.get(one.unit, (nan, None))
+        said = {True: "holds", False: "does not hold", None: ""}[held.get(one.unit)]
         reason = "".join(out[out["unit"] == one.unit]["reason"])
-        yield Scene(
-            one, {True: "holds", False: "does not hold", None: ""}[true], value, reason, _over(one, ours, claim, entry)
-        )
+        yield Scene(one, said, float(nearest.get(one.unit, nan)), reason, _over(one, ours, claim, entry))
 
 
 def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
@@ -84,11 +84,6 @@ def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
     if own["seed"].eq(NO_SEED).all():
         del numbers["seeds"]
     return ", ".join(f"{k} of {n} {what}" for what, (k, n) in numbers.items() if 0 < k < n)
-
-
-def _nearest(values: "pd.Series[float]", region: Region) -> float:
-    """Return the number that lies least inside a region, or farthest outside."""
-    return float(min(values, key=lambda value: min(value - region[0], region[1] - value)))
 
 
 def _rows(name: str, claim: Claim, scenes: list[Scene]) -> Iterator[dict[str, Any]]:
@@ -133,20 +128,25 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
                 "Paper": several(own[own["published"] != ""]["published"]),
             }
         )
-    lines = [
-        {
-            "Claim": row["claim"],
-            "Scenario": labels.get(str(row["scenario"]), row["scenario"]),
-            "Verdict": _said(row),
-            "Mean": _number(row["mean"]) + (f" (against {row['against']})" if row["against"] else ""),
-            "Interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
-            "Seeds": str(row["n"] or "–"),
-            "Unseen": f"{unseen(row['n']):.0%}" if row["n"] > 1 else "–",
-            "Would decide": _would(row),
-            "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
-        }
-        for row in each.to_dict("records")
-    ]
+    lines = []
+    for row in each.to_dict("records"):
+        more = filter(None, [row["reason"], f"over {row['over']}" if row["over"] else "", row["note"]])
+        half, most = (f"more than {MOST:,}" if n == inf else f"{n:.0f}" for n in (row["needed"], row["needed_90"]))
+        undecided = row["verdict"] == "undecided" and not isnan(row["needed"])
+        said = "; ".join(more)
+        lines.append(
+            {
+                "Claim": row["claim"],
+                "Scenario": labels.get(str(row["scenario"]), row["scenario"]),
+                "Verdict": row["verdict"] + (f" ({said})" if said else ""),
+                "Mean": _number(row["mean"]) + (f" (against {row['against']})" if row["against"] else ""),
+                "Interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
+                "Seeds": str(row["n"] or "–"),
+                "Unseen": f"{unseen(row['n']):.0%}" if row["n"] > 1 else "–",
+                "Would decide": f"{half} seeds, {most} (90%)" if undecided else "–",
+                "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
+            }
+        )
     return [(label, grid(part)) for label, part in (("Claims", rows), ("In each scenario", lines))]
 
 
@@ -165,18 +165,3 @@ def _number(value: float) -> str:
 def _most(numbers: list[float]) -> float:
     """Return the maximum; NaN where there is none or one of them is NaN."""
     return nan if not numbers or any(isnan(number) for number in numbers) else max(numbers)
-
-
-def _said(row: dict[Any, Any]) -> str:
-    """Return the verdict with its reason, coverage and note."""
-    more = [row["reason"], f"over {row['over']}" if row["over"] else "", row["note"]]
-    said = "; ".join(one for one in more if one)
-    return row["verdict"] + (f" ({said})" if said else "")
-
-
-def _would(row: dict[Any, Any]) -> str:
-    """Return how many seeds would decide."""
-    if row["verdict"] != "undecided" or isnan(row["needed"]):
-        return "–"
-    half, most = (f"more than {MOST:,}" if n == inf else f"{n:.0f}" for n in (row["needed"], row["needed_90"]))
-    return f"{half} seeds, {most} (90%)"

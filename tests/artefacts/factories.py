@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import inf, nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -67,6 +68,25 @@ def make_scratch() -> Method:
     return Method(name="scratch", trials={"small": (trial,)}, **about)
 
 
+def scenario_of(name: str = "small", **about: Any) -> Scenario:
+    """Return a scenario of this name on digits."""
+    plain = {"name": name, "label": name.title(), "dataset": "digits", "data": "digits", "rounds": (2, 4)}
+    return Scenario(**{**plain, **about})
+
+
+def method_of(name: str, *places: str, trial: Mapping[str, Any] = MappingProxyType({}), **about: Any) -> Method:
+    """Return a method of the paper with one trial, which unlearns, in each of these scenarios (default: small)."""
+    plain = {"name": name, "rate": 0.1, "values": {}}
+    trials = {place: (Trial(**{**plain, "unlearned": f"{place}/{name}", **trial}),) for place in places or ("small",)}
+    given = {"label": name.title(), "in_paper": True, "post_training": "none", "trials": trials}
+    return Method(name=name, **{**given, **about})
+
+
+def training_of(name: str, *places: str, **about: Any) -> Method:
+    """Return a training of the paper with one trial in each of these scenarios."""
+    return method_of(name, *places, trial={"trained": name, "unlearned": ""}, trains=True, **about)
+
+
 def make_entry(
     kind: str, *, rates: tuple[float, ...] = RATES, metrics: tuple[str, ...] | None = None, **changes: Any
 ) -> Entry:
@@ -80,15 +100,9 @@ def make_entry(
     if metrics is None:
         metrics = ("client_accuracy",) if optima else ("r_acc",) if compares else ("asr", "r_acc")
     reads, chooses = catalogue.reads(kind), catalogue.chooses(kind)
-    needs = catalogue.declared("artefacts", kind).get("NEEDS", ())
-    measured = catalogue.measured(kind)
+    needs, measured = declared.get("NEEDS", ()), catalogue.measured(kind)
     ours = make_method(*(make_trial(rate) for rate in rates))
-    scenario = Scenario(
-        name="small",
-        label="Small",
-        dataset="digits",
-        data="digits",
-        rounds=(2, 4),
+    scenario = scenario_of(
         at={"size": 8},
         original=Trial(name=ORIGINAL, rate=None, values={}, trained=f"small/{ORIGINAL}"),
         sampling=Sampling(clients=8, samples=6, clients_per_round=2, rounds=3, steps=2, batch_size=2),

@@ -1,12 +1,10 @@
 """The table of what remains, its rows and its picture: by hand, on the numbers of `test_auditing`."""
 
-from math import nan
-
 import numpy as np
 
 from fu.artefacts import audit
 from tests.artefacts.factories import made
-from tests.artefacts.test_auditing import NAMES, PLACES, SCORES, P, make_audit, make_rows, method
+from tests.artefacts.test_auditing import NAMES, PLACES, SCORES, make_audit, make_rows, method
 
 TESTED = [name for name in NAMES if name != "again"]
 
@@ -114,11 +112,3 @@ def test_audits_that_only_describe_judge_nobody() -> None:
     assert "These audits only describe: no method passes or fails." in result.notes
     [(_, panel)] = result.panels or []
     assert [*panel.columns.get_level_values(1)] == ["Method", "Membership advantage, gap"]
-
-
-def test_numbers_that_are_not_there_are_dashes() -> None:
-    frame = make_rows()
-    frame.loc[(frame["method"] == "good") & (frame["metric"] == "ulira_auc"), "value"] = nan
-    [(_, panel)] = made(make_audit(), frame).panels or []
-    assert [*panel[panel.iloc[:, 0] == "Good"].iloc[0]][3] == "–"
-    assert P["good"] == 0.6

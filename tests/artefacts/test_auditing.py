@@ -9,11 +9,11 @@ import pytest
 
 from fu.artefacts import auditing
 from fu.artefacts.auditing import Judged, audits, family
-from fu.artefacts.bounding import remaining, verdict
-from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.artefacts.bounding import judge, remaining
+from fu.artefacts.entry import Entry, Method
 from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import make_audit as audit_named
-from tests.artefacts.factories import make_entry
+from tests.artefacts.factories import make_entry, method_of, scenario_of
 
 LEFT = {"none": 0.0, "tenth": 0.1, "half": 0.5, "all": 1.0}
 NAMES = ("again", *LEFT, "nothing", "good", "bad")
@@ -25,19 +25,16 @@ AT = {"none": 0.0, "tenth": 10.0, "half": 50, "all": 100, "nothing": 100, "good"
 
 
 def method(name: str, **about: Any) -> Method:
-    trial = Trial(name=name, rate=0.1, values={}, unlearned=f"small/{name}")
     plugin = "retrain_partly" if name in LEFT else {"nothing": "untouched"}.get(name, name)
     given = {"control": name == "nothing", "retrains": name == "again", "plugin": plugin}
     given |= {"left": (plugin, LEFT[name]) if name in LEFT else None, "reference": "" if name == "again" else "again"}
-    shown = {"name": name, "label": name.title(), "in_paper": True, "post_training": "none"}
-    return Method(trials={"small": (trial,)}, **{**shown, **given, **about})
+    return method_of(name, **{**given, **about})
 
 
 def make_audit(**changes: Any) -> Entry:
     """Return a table of all of them."""
-    laid = (Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4)),)
     known = catalogue.metrics()
-    values: dict[str, Any] = {"scenarios": laid, "methods": tuple(map(method, NAMES)), "against": ["again"]}
+    values: dict[str, Any] = {"scenarios": (scenario_of(),), "methods": tuple(map(method, NAMES)), "against": ["again"]}
     values |= {"x": None, "lines": [], "metrics": tuple(known[name] for name in METRICS), "chosen": {}}
     names = {"line": "Line", "members": "Members", "ulira": "U-LiRA"}
     audits = {name: audit_named(name).model_copy(update={"label": label}) for name, label in names.items()}
@@ -67,8 +64,7 @@ def judged(entry: Entry, rows: pd.DataFrame) -> dict[str, Judged]:
 
 def said(rows: pd.DataFrame, entry: Entry | None = None) -> dict[str, str]:
     entry = entry or make_audit()
-    several, left = audits(rows, entry, entry.scenarios[0]), remaining(rows, entry, entry.scenarios[0])
-    return {one.name: verdict(entry, one, several, left) for one in auditing.tested(entry)}
+    return judge(rows, entry, entry.scenarios[0]).verdicts
 
 
 def test_all_tests_of_a_table_are_one_family() -> None:

@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 
 from fu.artefacts.curves import REQUEST, SIGNS, TURN, back
 from fu.artefacts.drawing import LOOKS, colour
-from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.artefacts.entry import Entry, Scenario, Trial
 from fu.artefacts.statistics import begins, original
 from fu.errors import UserError
 from fu.pipeline.provenance import catalogue
-from tests.artefacts.factories import CHOSEN, SEEDS, cells, diverge, made, make_entry, make_frame, number
+from tests.artefacts.factories import CHOSEN, SEEDS, cells, made, make_entry, make_frame, method_of, number
 from tests.artefacts.trainings import ROUNDS, SCENARIOS, frame_of, make_fedavg, make_safari, make_trained
 
 METRICS = ("asr", "distance", "conflicts")
@@ -86,11 +86,10 @@ def test_a_summary_shows_the_start_the_end_of_unlearning_and_the_end() -> None:
     assert shown["Scratch"] == " → ".join([mean("scratch.unlearned", 0), mean("scratch.unlearned", 2)])
 
 
-@pytest.mark.parametrize("measured", [(3, 4), (4,)], ids=["every round", "every other round"])
-def test_a_dotted_line_stands_where_post_training_begins(measured: tuple[int, ...]) -> None:
+def test_a_dotted_line_stands_where_post_training_begins_however_rarely_it_is_measured() -> None:
     entry = make_entry("curves")
     frame = make_frame(entry)
-    frame = frame[(frame["stage"] != "recovered") | frame["round"].isin([2, *measured])]
+    frame = frame[(frame["stage"] != "recovered") | frame["round"].isin([2, 4])]
     for axis in made(entry, frame).figure.axes:
         [line] = [line for line in axis.lines if line.get_linestyle() == ":"]
         assert np.asarray(line.get_xdata()).tolist() == [2, 2]
@@ -124,15 +123,13 @@ def test_the_original_model_is_a_level_where_a_method_begins_at_it() -> None:
     assert "ω⁰" not in said(elsewhere)
 
 
-@pytest.mark.parametrize(("asr", "low"), [(0.25, True), (0.75, False)])
-def test_a_backdoor_that_hardly_took_hold_is_told(asr: float, low: bool) -> None:
+def test_a_backdoor_that_hardly_took_hold_is_told() -> None:
     frame = starting(ours=0.25, scratch=0)
     first = (frame["round"] == 0) & (frame["metric"] == "asr")
-    frame.loc[first, "value"] = 1 - asr  # of `ours`, which starts elsewhere
-    frame.loc[first & (frame["method"] == "scratch"), "value"] = asr
-    result = made(make_entry("curves", metrics=METRICS), frame)
+    frame.loc[first, "value"] = 0.75  # of `ours`, which starts elsewhere
+    frame.loc[first & (frame["method"] == "scratch"), "value"] = 0.25
     told = "The backdoor hardly took hold in Small (ASR of ω⁰: 0.250)"
-    assert [told in text for text in (result.notes, result.body)] == [low, low]
+    assert told in made(make_entry("curves", metrics=METRICS), frame).notes
 
 
 @pytest.mark.parametrize(("far", "scale"), [(9.0, "linear"), (11.0, "log")])
@@ -145,23 +142,10 @@ def test_what_would_lie_at_the_bottom_is_drawn_on_a_logarithmic_axis(far: float,
     axes = result.figure.axes
     assert [axis.get_yscale() for axis in axes[:2]] == ["linear", scale]
     assert axes[1].get_ylabel() == ("Distance (log)" if scale == "log" else "Distance")
-    assert axes[0].get_ylim() == (-0.03, 1.03)
     told = "A logarithmic axis has no 0, so a curve that starts there is drawn from its next round on."
     assert (told in result.notes) is (scale == "log")
-    assert result.notes.count("logarithmic") == (scale == "log")
     frame.loc[(frame["metric"] == "distance") & (frame["round"] == 0), "value"] = 0.5
     assert "logarithmic" not in made(make_entry("curves", metrics=METRICS), frame).notes
-
-
-@pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])
-def test_a_run_that_diverged_in_unlearning_is_told(seeds: tuple[int, ...]) -> None:
-    entry = make_entry("curves", seeds=seeds)
-    result = made(entry, diverge(make_frame(entry)))
-    told = "(1 of 2 seeds diverged after round 2)" if len(seeds) == 2 else "→ diverged after round 2"
-    assert result.body.count(told) == 2
-    ours = result.frame[result.frame["method"] == "ours"]
-    assert ours["round"].max() == (4 if len(seeds) == 2 else 2)
-    assert set(ours["n"]) == {1}
 
 
 @pytest.mark.parametrize("seeds", [[1], [0, 1]], ids=["one of two seeds", "both seeds"])
@@ -241,15 +225,6 @@ def test_trainings_alone_have_a_panel_for_each_scenario() -> None:
     )
 
 
-def test_a_training_that_diverged_is_told() -> None:
-    entry, frame = grouped()
-    gone = (frame["scenario"] == "p2-n50") & (frame["method"] == "safari") & (frame["seed"] == 1) & (frame["round"] > 1)
-    result = made(entry, frame[~gone])
-    assert cells(result.body)[2] == ["SAFARI, n = 50", "0.150 → 0.450 (1 of 2 seeds diverged after round 1)"]
-    assert marked(result.figure.axes[0], "X") == [[pytest.approx((1, 0.27))]]
-    assert not marked(result.figure.axes[1], "X")
-
-
 def test_a_panel_has_scenarios_of_equal_rounds() -> None:
     scenarios = tuple(s.model_copy(update={"rounds": (2, None)} if s.at["n"] == 50 else {}) for s in SCENARIOS)
     with pytest.raises(UserError, match="p = 2 has scenarios with different rounds; tell them apart in panels"):
@@ -316,15 +291,9 @@ def exact_and_anew(requests: int = 1) -> tuple[Entry, pd.DataFrame]:
         for data in DATASETS
     )
     starts = {"fats": "fats", "frs": "fedavg"}
+    places = [scenario.name for scenario in scenarios]
     methods = tuple(
-        Method(
-            name=name,
-            label=name.upper(),
-            in_paper=True,
-            post_training="none",
-            trials={s.name: (Trial(name=name, rate=0.1, values={}, trained=start, unlearned=name),) for s in scenarios},
-        )
-        for name, start in starts.items()
+        method_of(name, *places, label=name.upper(), trial={"trained": start}) for name, start in starts.items()
     )
     rows = []
     for k, scenario in enumerate(scenarios):
@@ -355,27 +324,19 @@ def exact_and_anew(requests: int = 1) -> tuple[Entry, pd.DataFrame]:
     return entry, pd.DataFrame(rows).assign(device=None, published=False)
 
 
-def test_six_scenarios_stand_in_two_rows_each_method_after_its_own_training() -> None:
+def test_each_scenario_has_a_panel_and_each_method_follows_its_own_training() -> None:
     result = made(*exact_and_anew())
     axes = result.figure.axes
     assert [axis.get_title(loc="left") for axis in axes] == [f"{d}, {level}" for level in LEVELS for d in DATASETS]
-    places = [axis.get_subplotspec() for axis in axes]
-    assert {place.get_geometry()[:2] for place in places if place} == {(2, 3)}
-    assert {axis.get_ylabel() for axis in axes} == {"Accuracy"}
     for k, axis in enumerate(axes):
-        assert axis.get_ylim() == (-0.03, 1.03)
         fats, frs, asked = (points(line) for line in axis.lines)
         low = k / 100
-        assert fats == [
-            pytest.approx(p)
-            for p in [(0, -low), (1, 0.45 - low), (2, 0.9 - low), (2, 0.5), (3, 0.6), (4, 0.8901 - low)]
-        ]
-        assert frs[:3] == [pytest.approx(p) for p in [(0, -low), (1, 0.4 - low), (2, 0.8 - low)]]
+        ends = [(0, -low), (1, 0.45 - low), (2, 0.9 - low), (2, 0.5), (3, 0.6), (4, 0.8901 - low)]
+        assert fats == [pytest.approx(point) for point in ends]
+        assert frs[:3] == [pytest.approx(point) for point in [(0, -low), (1, 0.4 - low), (2, 0.8 - low)]]
         assert asked[0][0] == 2
     assert said(result.figure) == ["FATS", "FRS", "request"]
     assert "Before the request a curve is the training that its method starts from." in result.notes
-    assert "Our choice." in result.notes
-    assert "Back after" not in result.notes  # the numbers stand in the text alone
     assert "at the end" not in result.body
 
 
@@ -385,10 +346,7 @@ def test_the_words_say_how_soon_a_method_is_back_and_what_it_computed() -> None:
     assert head[2:] == ["back after", "time steps", "replayed"]
     assert fats[1:] == ["0.000 → 0.900 → 0.500 → 0.890", "2", "10", "3"]
     assert frs[1:] == ["0.000 → 0.800 → 0.500 → 0.790", "never", "20", "3"]
-    assert (
-        "Back after: rounds until the mean stays at most 0.01 worse than before the request; 0: it never is"
-        in result.body
-    )
+    assert "Back after: rounds until the mean stays at most 0.01 worse than before the request" in result.body
     assert set(result.frame["metric"]) == {"accuracy", "time_steps", "replayed"}
 
 

@@ -3,7 +3,6 @@
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from fu.artefacts.drawing import (
     DASHES,
@@ -15,21 +14,12 @@ from fu.artefacts.drawing import (
     show_shares,
 )
 from fu.artefacts.entry import Method
-from fu.pipeline.provenance.catalogue import available, drawn
 from fu.pipeline.settings.papers import files, read_yaml
-from tests.artefacts.factories import made, make_entry, make_scratch
-
-DRAWN = [kind for kind in available("artefacts") if drawn(kind)]
+from tests.artefacts.factories import make_scratch
 
 
 def methods(*names: str) -> list[Method]:
     return [make_scratch().model_copy(update={"name": name}) for name in names]
-
-
-def texts_of(figure: Figure) -> list[Text]:
-    cells = [cell for axis in figure.axes for table in axis.tables for cell in table.get_celld().values()]
-    drawn = [artist for artist in figure.findobj(Text) if isinstance(artist, Text)]  # type: ignore[attr-defined]
-    return [*drawn, *(cell.get_text() for cell in cells)]
 
 
 def test_a_method_has_one_colour_and_one_marker_in_all_papers() -> None:
@@ -110,14 +100,3 @@ def test_a_setting_has_a_name_or_is_shown_as_it_is() -> None:
     assert setting_name("recovery.lr") == "post-training rate"
     assert setting_name("unlearning.lr") == "unlearning rate"
     assert setting_name("params.other") == "params.other"
-
-
-@pytest.mark.parametrize("kind", [kind for kind in DRAWN if kind != "losses"])
-def test_every_scenario_is_named(kind: str) -> None:
-    plain = make_entry(kind)
-    (small,) = plain.scenarios
-    entry = plain.model_copy(update={"scenarios": (small.model_copy(update={"label": "Other data"}),)})
-    found = made(entry)
-    assert any("Other data" in text.get_text() for text in texts_of(found.figure))
-    if kind != "images":
-        assert "Other data" in found.body

@@ -112,12 +112,6 @@ def test_data_that_stand_for_the_papers_are_named_and_not_compared(
     assert not entry.model_copy(update={"published": None}).compares
 
 
-def test_the_method_that_retrains_is_known() -> None:
-    entry = make_entry("table")
-    assert entry.retraining == entry.methods[0]
-    assert make_entry("table", methods=(make_method(make_trial(0.2)),)).retraining is None
-
-
 @pytest.mark.parametrize(
     ("rounds", "requests", "asked"),
     [((30, 30), 1, [30]), ((30, 90), 3, [30, 60, 90]), ((5, 5), 5, [5, 6, 7, 8, 9]), ((7, None), 1, [7])],

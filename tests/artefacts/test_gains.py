@@ -10,13 +10,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.artefacts.entry import Entry, Trial
 from fu.artefacts.gains import better, by_seed
 from fu.artefacts.result import Result
 from fu.errors import UserError
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.digest import ROOT
-from tests.artefacts.factories import COLUMNS, cells, made, make_entry, written
+from tests.artefacts.factories import COLUMNS, cells, made, make_entry, scenario_of, training_of, written
 
 PLACES = {
     "n50-p2": {"p": 2, "n": 50},
@@ -41,22 +41,14 @@ HALF = 4.302653 / 3**0.5  # of an interval of three seeds whose deviation is 1: 
 
 def make_gains(numbers: Numbers = NUMBERS, **changes: Any) -> Entry:
     """Return a table of these scenarios: SAFARI, at a chosen point, against FedAvg and SGD."""
-    scenarios = tuple(
-        Scenario(
-            name=name, label=name, dataset="digits", data="digits", rounds=(3, None), at=PLACES[name], original=None
-        )
-        for name in numbers
-    )
     points = {"safari+1": {"params.q": 0.1, "params.rate": 1.0}, "safari+2": {"params.q": 0.5, "params.rate": 4.6}}
-    methods = []
-    for name in LABELS:
-        grid = points if name == "safari" else {name: {}}
-        trials = tuple(Trial(name=trial, rate=0.1, values=values, trained=trial) for trial, values in grid.items())
-        about = {"name": name, "label": LABELS[name], "in_paper": True, "post_training": "none", "trains": True}
-        methods.append(Method(**about, trials=dict.fromkeys(numbers, trials)))
+    grid = tuple(Trial(name=name, rate=0.1, values=values, trained=name) for name, values in points.items())
+    safari = training_of("safari", label="SAFARI", trials=dict.fromkeys(numbers, grid))
     values: dict[str, Any] = {
-        "scenarios": scenarios,
-        "methods": tuple(methods),
+        "scenarios": tuple(
+            scenario_of(name, label=name, rounds=(3, None), at=PLACES[name], original=None) for name in numbers
+        ),
+        "methods": (*(training_of(name, *numbers, label=LABELS[name]) for name in ("fedavg", "server")), safari),
         "seeds": (0, 1, 2),
         "published": "checksum",
         "against": ("fedavg", "server"),

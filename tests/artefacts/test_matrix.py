@@ -6,14 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
-from matplotlib.text import Text
 
-from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from fu.artefacts.entry import ORIGINAL, Entry, Method
 from fu.artefacts.floor import gap, noise_floor
 from fu.artefacts.matrix import AGAIN, OWN, lost
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.sources import origin_of
-from tests.artefacts.factories import LOST, cells, made, make_entry
+from tests.artefacts.factories import LOST, cells, made, make_entry, method_of, scenario_of
 
 # Within seeds, the squared deviations of ASR add up to .0008 and .0024: s² is their sum over 4 degrees of freedom.
 AGAINST = ("again.1", "again.2", "again.3")
@@ -46,23 +45,17 @@ COSTS = {"client_rounds": (3.0, 4.0), "stored": (100.0, 40.0), "seconds": (1.5, 
 def make_matrix(*scenarios: str, **changes: Any) -> Entry:
     """Return the matrix of two methods and two controls against three repeats."""
     places = scenarios or ("small",)
-    about: dict[str, Any] = {"in_paper": True, "post_training": "after"}
     methods = []
     for name in (*LABELS, *AGAINST):
-        files = {"name": name, "rate": 0.1, "values": {}, "unlearned": f"x/{name}", "recovered": f"x/{name}"}
-        trials = {place: (Trial(**files),) for place in places}
-        kind = {"control": name in ("nothing", "random"), "retrains": name in AGAINST}
-        fidelity = "second-hand" if name == "near" else ""
-        methods.append(
-            Method(fidelity=fidelity, name=name, label=LABELS.get(name, name), trials=trials, **kind, **about)
-        )
-    laid = tuple(
-        Scenario(name=name, label=name.title(), dataset="digits", data="digits", rounds=(2, 4)) for name in places
-    )
+        kind = {"control": name in ("nothing", "random"), "retrains": name in AGAINST, "post_training": "after"}
+        kind |= {"fidelity": "second-hand" if name == "near" else "", "label": LABELS.get(name, name)}
+        models = {"unlearned": f"x/{name}", "recovered": f"x/{name}"}
+        methods.append(method_of(name, *places, trial=models, **kind))
     known = catalogue.metrics()
     metrics = tuple(known[name] for name in ("client_rounds", "stored", "asr", "r_acc", "distance"))
-    values = {"scenarios": laid, "methods": tuple(methods), "against": list(AGAINST), "x": None, "lines": []}
-    return make_entry("matrix").model_copy(update={**values, "metrics": metrics, "chosen": {}, **changes})
+    values: dict[str, Any] = {"scenarios": tuple(map(scenario_of, places)), "methods": tuple(methods)}
+    values |= {"against": list(AGAINST), "x": None, "lines": [], "metrics": metrics, "chosen": {}}
+    return make_entry("matrix").model_copy(update={**values, **changes})
 
 
 def make_rows(scenario: str = "small") -> pd.DataFrame:
@@ -145,12 +138,6 @@ def test_of_further_repeats_five_of_a_hundred_lie_outside_at_most_where_values_s
     levels = {(n, s): share_outside(noise, s, n, pairwise=True) for n in range(3, 9) for s in (1, 2, 3)}
     assert max(levels.values()) <= 0.05 + 3 * (0.05 * 0.95 / DRAWS) ** 0.5  # and three standard errors: .065
     assert min(levels.values()) >= 0.01  # no floor that lets everything pass
-
-
-def test_deviations_of_values_that_share_pairs_are_too_small_as_they_are() -> None:
-    levels = {(n, s): share_outside("some worse", s, n, pairwise=False) for n, s in ((5, 1), (3, 3))}
-    assert levels[5, 1] > 0.08
-    assert levels[3, 3] > 0.18
 
 
 def test_where_values_share_pairs_the_deviation_is_the_jackknifes_and_two_repeats_say_nothing() -> None:
@@ -384,20 +371,14 @@ def test_the_picture_shows_half_widths_beyond_the_floor() -> None:
     assert by["V"].isna().tolist() == [False, False, True, True, True]
 
 
-def test_a_cell_like_retraining_is_grey_and_all_labels_lie_inside() -> None:
-    figure = made(make_matrix(), make_rows()).figure
-    figure.draw_without_rendering()
-    axis = figure.axes[0]
+def test_a_cell_like_retraining_is_grey_one_above_red_and_one_below_blue() -> None:
+    axis = made(make_matrix(), make_rows()).figure.axes[0]
     [mesh] = [drawn for drawn in axis.collections if isinstance(drawn, QuadMesh)]
     colours = [tuple(rgba[:3]) for rgba in mesh.to_rgba(np.array([-100, -1.5, 0, 1.5, 100]))]
     assert colours[2] == (0.82, 0.82, 0.82)
-    assert all(low[2] > low[0] for low in colours[:2])  # blue below
-    assert all(high[0] > high[2] for high in colours[3:])  # red above
+    assert all(low[2] > low[0] for low in colours[:2])
+    assert all(high[0] > high[2] for high in colours[3:])
     assert len(set(colours)) == 5
-    boxes = [text.get_window_extent() for text in figure.findobj(Text) if text.get_text()]  # type: ignore[attr-defined]
-    assert len(boxes) > 12
-    assert min(min(box.x0, box.y0) for box in boxes) >= -1
-    assert max(box.x1 for box in boxes) <= figure.bbox.x1 + 1
 
 
 def test_a_column_of_its_own_has_a_source() -> None:

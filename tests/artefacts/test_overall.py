@@ -5,11 +5,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Entry, Method, Scenario, Trial
+from fu.artefacts.entry import Entry
 from fu.artefacts.overall import BETTER, SIMILAR, UNDECIDED, UNLIKE, WORSE, better, similar
 from fu.artefacts.result import Result
 from fu.pipeline.provenance import catalogue
-from tests.artefacts.factories import cells, made, make_entry
+from tests.artefacts.factories import cells, made, make_entry, method_of, scenario_of
 
 AGAINST = ("again.1", "again.2")
 CLIENTS = range(5)
@@ -28,26 +28,13 @@ ROUNDS = {"near": 10.0, "far": 5.0, "tuned": 20.0}
 def make_overall(*seeds: int, clients: int = len(CLIENTS)) -> Entry:
     """Return the table of them; every client is forgotten in a scenario of its own."""
     places = [f"each-client{client}" for client in range(clients)]
-    methods = []
-    for name in (*AWAY, *AGAINST):
-        trials = {place: (Trial(name=name, rate=0.1, values={}, unlearned=f"{place}/{name}"),) for place in places}
-        about = {"in_paper": True, "post_training": "none", "retrains": name in AGAINST}
-        about |= {"plugin": "fine_tuning" if name == "tuned" else name}
-        methods.append(Method(name=name, label=name.title(), trials=trials, **about))
-    laid = tuple(
-        Scenario(
-            name=place,
-            label=place,
-            family="Each",
-            dataset="digits",
-            data="digits",
-            rounds=(2, 4),
-            at={"client": client},
-        )
-        for client, place in enumerate(places)
+    methods = tuple(
+        method_of(name, *places, retrains=name in AGAINST, plugin="fine_tuning" if name == "tuned" else name)
+        for name in (*AWAY, *AGAINST)
     )
+    laid = tuple(scenario_of(name, label=name, family="Each", at={"client": k}) for k, name in enumerate(places))
     known = catalogue.metrics()
-    values: dict[str, Any] = {"scenarios": laid, "methods": tuple(methods), "against": list(AGAINST), "x": "client"}
+    values: dict[str, Any] = {"scenarios": laid, "methods": methods, "against": list(AGAINST), "x": "client"}
     values |= {"metrics": tuple(known[name] for name in ("asr", "r_acc", "client_rounds")), "seeds": seeds or (0,)}
     return make_entry("overall").model_copy(update={**values, "lines": [], "chosen": {}})
 
@@ -162,9 +149,9 @@ def test_seeds_are_compared_within_and_averaged_for_each_client() -> None:
     assert two["margin"].iloc[0] == pytest.approx(2.228139 * 0.0008**0.5 * 1.5**0.5)  # ten degrees of freedom
 
 
-def test_the_first_panel_names_metrics_by_verdict_and_marks_the_front_of_costs() -> None:
-    result = made(make_overall(), make_rows())
-    head, *lines = cells(result.body.partition("difference from")[0])
+def test_panels_show_verdicts_the_front_of_costs_and_differences_with_their_intervals() -> None:
+    first, retraining, tuned = made(make_overall(), make_rows()).body.split("## Each: difference")
+    head, *lines = cells(first)
     assert head[1:5] == ["Like retraining in", "Unlike retraining in", "Better than fine-tuning in", "Worse in"]
     assert head[5:] == ["Client rounds", "× fine-tuning", "Seconds", "Grid"]
     assert lines == [
@@ -172,13 +159,8 @@ def test_the_first_panel_names_metrics_by_verdict_and_marks_the_front_of_costs()
         ["Far", "–", "ASR, R-Acc", "ASR", "R-Acc", "**5**", "0.25", "–", "1"],
         ["Tuned", "–", "ASR", "–", "–", "20", "1.00", "–", "1"],
     ]
-
-
-def test_cells_show_the_difference_the_interval_and_the_verdict() -> None:
-    _, retraining, tuned = made(make_overall(), make_rows()).body.split("## Each: difference")
     near, far, _ = cells(retraining)[1:]
-    assert near == ["Near", "0.020 (0.002 to 0.038) ≈", "0.000"]
-    assert far[1] == "**0.300 (0.265 to 0.335)**"
+    assert (near, far[1]) == (["Near", "0.020 (0.002 to 0.038) ≈", "0.000"], "**0.300 (0.265 to 0.335)**")
     near, far = cells(tuned)[1:]
     assert near[1] == "**-0.480 (-0.600 to -0.360)**"
     assert far[2].endswith(" (worse)")

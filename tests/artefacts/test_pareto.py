@@ -36,27 +36,20 @@ def rows(p: dict[str, float] | None = None) -> pd.DataFrame:
 
 
 def test_costs_add_up_phases_and_are_means_over_repeats() -> None:
-    found = pareto.tidy(rows(), entry())
+    found = made(entry(), rows()).frame
     up = found[found["cost"] == "bytes_up"].set_index("method")
     assert up["spent"].to_dict() == {"none": 272.0, "nothing": 0.0, "good": 122.0, "bad": 32.0}  # 3 n + 2
     assert up["left"].to_dict() == {name: SCORES[name] for name in ("none", "nothing", "good", "bad")}
+    assert up["front"].to_dict() == {"none": False, "nothing": False, "good": True, "bad": True}
     stored = found[found["cost"] == "stored"].set_index("method")["spent"]
     assert stored.to_dict() == {"none": 180.0, "nothing": 0.0, "good": 80.0, "bad": 20.0}  # the larger phase
     assert found[found["cost"] == "seconds"]["spent"].isna().all()
 
 
 def test_on_the_front_is_whom_nobody_beats() -> None:
-    found = pareto.tidy(rows(), entry())
-    up = found[found["cost"] == "bytes_up"].set_index("method")["front"]
-    assert up.to_dict() == {"none": False, "nothing": False, "good": True, "bad": True}  # good: .49 for less than none
     [method, *_] = entry().methods
     points = [pareto.Point(method, *one) for one in [(1, 5), (2, 5), (2, 3), (3, 3), (1, 5), (4, 1), (float("nan"), 0)]]
     assert [one[1:] for one in pareto.front(points)] == [(1, 5), (1, 5), (2, 3), (4, 1)]
-
-
-def test_who_is_on_a_front_is_bold() -> None:
-    shown = {row[0]: row[3] for row in cells(made(entry(), rows()).body)[1:]}
-    assert shown == {"None": "272", "Nothing": "0", "Good": "**122**", "Bad": "**32**"}
 
 
 def test_a_method_whose_reference_has_no_controls_is_on_no_front_of_an_audit_that_judges() -> None:
@@ -72,8 +65,9 @@ def test_a_method_whose_reference_has_no_controls_is_on_no_front_of_an_audit_tha
     none = given[given["metric"] != "ulira_p"]
     silent = other.audits["ulira"].model_copy(update={"p": ""})  # an audit that only describes
     other = other.model_copy(update={"audits": {"ulira": silent}})
-    assert pareto.tidy(none, other).set_index(["cost", "method"])["front"]["bytes_up", "good"]
-    assert "not judged" not in made(other, none).body
+    described = made(other, none)
+    assert described.frame.set_index(["cost", "method"])["front"]["bytes_up", "good"]
+    assert "not judged" not in described.body
 
 
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
@@ -83,6 +77,8 @@ def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None
     up = next(axis for axis in result.figure.axes if axis.get_xlabel() == "bytes up")
     assert {line.get_color() for line in up.lines} == {GREY}
     known = made(entry(), rows())
+    shown = {row[0]: row[3] for row in cells(known.body)[1:]}
+    assert shown == {"None": "272", "Nothing": "0", "Good": "**122**", "Bad": "**32**"}
     up = next(axis for axis in known.figure.axes if axis.get_xlabel() == "bytes up")
     assert GREY not in {line.get_color() for line in up.lines}
     steps = next(line for line in up.lines if line.get_drawstyle() == "steps-post")

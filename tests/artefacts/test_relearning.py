@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from fu.artefacts import relearning
-from fu.artefacts.entry import Entry, Method, Relearning, Scenario, Trial
+from fu.artefacts.entry import Entry, Relearning
 from fu.artefacts.panels import LIKE
 from fu.artefacts.relearning import until
 from fu.pipeline.provenance import catalogue
-from tests.artefacts.factories import make_entry
+from tests.artefacts.factories import make_entry, method_of, scenario_of
 
 LAST = 3
 LEFT = {"none": 0.0, "half": 0.5, "all": 1.0}
@@ -34,16 +34,13 @@ LEVEL = 0.8  # of the original model: .76 is back
 
 def make(**changes: Any) -> Entry:
     """Return the artefact of controls and three methods, one of another training."""
-    about: dict[str, Any] = {"in_paper": True, "post_training": "none"}
     methods = []
     for name in ROUNDS:
         trained = f"small/{'fats' if name.startswith('sampled') else 'original'}"
-        trial = Trial(name=name, rate=0.1, values={}, trained=trained, unlearned=f"small/{name}")
-        kind: dict[str, Any] = {"left": ("partly", LEFT[name]) if name in LEFT else None}
-        kind |= {"plugin": name, "reference": REFERENCES.get(name, "again")}
-        methods.append(Method(name=name, label=name.title(), trials={"small": (trial,)}, **kind, **about))
-    relearned = Relearning(rounds=LAST, samples=5, repeats=4)
-    laid = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), relearning=relearned)
+        left = ("partly", LEFT[name]) if name in LEFT else None
+        kind = {"left": left, "plugin": name, "reference": REFERENCES.get(name, "again")}
+        methods.append(method_of(name, trial={"trained": trained}, **kind))
+    laid = scenario_of(relearning=Relearning(rounds=LAST, samples=5, repeats=4))
     known = catalogue.metrics()
     values = {"scenarios": (laid,), "methods": tuple(methods), "against": ["again", "sampled.again"], "chosen": {}}
     values |= {"metrics": (known["forget_set_accuracy"], known["retained_accuracy"])}
@@ -124,13 +121,6 @@ def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are()
     assert one.p["sampled"] == 1.0  # against its own retraining, which is sooner; against the other it would be low
     assert one.p["late"] == 1.0
     assert "again" not in one.p
-    assert one.sooner("soon")
-    assert not one.sooner("late")
-
-
-def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
-    assert "sampled" not in judged().p
-    assert "Sampled (not judged: no controls)" in relearning.make(make_rows(), make()).body
 
 
 def test_three_models_judge_nobody() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from fu import plugins
@@ -16,7 +17,6 @@ from fu.artefacts.result import Result
 from fu.artefacts.style import Figures
 from fu.pipeline.provenance.catalogue import available, drawn
 from tests.artefacts.factories import made, make_entry, make_frame, readable, written
-from tests.artefacts.test_drawing import texts_of
 
 DOLLARS = r"$5, $x_{ and \frac{1$"
 
@@ -31,35 +31,38 @@ def test_a_dollar_is_no_formula(kind: str, tmp_path: Path) -> None:
     entry = plain.model_copy(update=changed)
     result = plugins.load("artefacts", kind).make(make_frame(entry), entry)
     written(result, entry, tmp_path)
-    texts = [text for text in texts_of(result.figure) if DOLLARS in text.get_text()]
+    texts = [text for text in result.figure.findobj(Text) if DOLLARS in text.get_text()]
     assert texts or kind == "losses"  # which shows no label of a scenario or method
     assert not any(text.get_parse_math() for text in texts)
 
 
 @pytest.mark.parametrize("kind", available("artefacts"))
-def test_a_page_and_latex_of_every_kind_state_what_it_is(kind: str, tmp_path: Path) -> None:
-    entry = make_entry(kind, title="Table 7: a & b", caption="All of <it>.")
-    _, _, html, tex, *pictures = written(made(entry), entry, tmp_path)
-    page, text = html.read_text(), tex.read_text()
+def test_a_page_latex_and_a_picture_of_every_kind_state_what_it_is(kind: str, tmp_path: Path) -> None:
+    plain = make_entry(kind, title="Table 7: a & b", caption="All of <it>.")
+    scenarios = tuple(found.model_copy(update={"label": "Other data"}) for found in plain.scenarios)
+    entry = plain.model_copy(update={"scenarios": scenarios})
+    result = made(entry)
+    _, _, html, tex, *pictures = written(result, entry, tmp_path)
+    page, text, panels = html.read_text(), tex.read_text(), result.panels
     assert "<h1>Table 7: a &amp; b</h1>" in page
     assert "<p>All of &lt;it&gt;.</p>" in page
     assert entry.setting.replace("'", "&#x27;") in page
     assert not re.search(r'(src|href)="(?!data:)', page)  # it needs no other file and no network
-    panels = made(entry).panels
-    table = panels is not None
-    assert table or pictures
-    assert ("<table" in page) is table
+    assert panels is not None or pictures
+    assert ("<table" in page) is (panels is not None)
     assert page.count('src="data:image/svg+xml,') == bool(pictures)
     assert re.search(r"<main>\n<h1>.*</main>\n</html>\n$", page, re.DOTALL)
-    environment = "table" if table else "figure"
-    assert f"\\begin{{{environment}}}" in text
+    assert f"\\begin{{{'figure' if panels is None else 'table'}}}" in text
     title = "A \\& b" + (f": {panels[0][0]}. " if panels else ". ")
     assert f"\\caption{{{title}All of $<$it$>$. Preset smoke; " in text
-    first = (made(entry).names or ["small"])[0]
-    assert (f"\\label{{tab:toy-thing-{first}}}" if table else "\\label{fig:toy-thing}") in text
+    first = (result.names or ["small"])[0]
+    assert ("\\label{fig:toy-thing}" if panels is None else f"\\label{{tab:toy-thing-{first}}}") in text
     assert text.count("{thing.pdf}") == bool(pictures)
-    assert escaped(made(entry).notes) in text
+    assert escaped(result.notes) in text
     assert readable(text)
+    if pictures and kind != "losses":  # which shows no scenario
+        assert any("Other data" in text.get_text() for text in result.figure.findobj(Text))
+        assert "Other data" in result.body or kind == "images"
 
 
 @pytest.mark.parametrize(("in_paper", "words"), [(True, "Paper: "), (False, "Not in the paper; based on ")])
@@ -81,30 +84,19 @@ def test_numbers_are_written_with_six_digits_and_metrics_are_defined(tmp_path: P
     assert f"<p>{escape(entry.definitions)}</p>" in html.read_text()
 
 
-def test_a_table_has_a_float_for_each_panel_and_no_picture(tmp_path: Path) -> None:
-    entry = make_entry("table", metrics=("asr",))
-    result = made(entry)
-    assert result.panels
-    two = tuple(entry.scenarios[0].model_copy(update={"name": name}) for name in ("one", "two"))
-    shown = Result(result.frame, result.body, panels=result.panels * 2, notes="A note_.")
-    _, _, html, tex = written(shown, entry.model_copy(update={"scenarios": two}), tmp_path)
-    text = tex.read_text()
-    assert re.findall(r"\\label\{(.*)\}", text) == ["tab:toy-thing-one", "tab:toy-thing-two"]
-    assert text.count("A note\\_.") == 2
-    assert html.read_text().count("<p>A note_.</p>") == 1
-
-
-def test_a_figure_beside_panels_stands_below_them(tmp_path: Path) -> None:
+def test_a_page_has_the_notes_once_and_latex_a_float_for_each_panel_and_the_figure(tmp_path: Path) -> None:
     entry = make_entry("table", metrics=("asr",))
     table, curves = made(entry), made(make_entry("curves")).figure
     assert table.panels
-    shown = Result(table.frame, table.body, curves, table.panels * 2, "A note.", names=("one", "two"))
-    _, _, html, tex, *_ = written(shown, entry, tmp_path)
-    assert re.findall(r"\\label\{(.*)\}", tex.read_text()) == [
-        "fig:toy-thing",
-        "tab:toy-thing-one",
-        "tab:toy-thing-two",
-    ]
+    two = tuple(entry.scenarios[0].model_copy(update={"name": name}) for name in ("one", "two"))
+    shown = Result(table.frame, table.body, panels=table.panels * 2, notes="A note_.")
+    _, _, html, tex = written(shown, entry.model_copy(update={"scenarios": two}), tmp_path)
+    assert re.findall(r"\\label\{(.*)\}", tex.read_text()) == ["tab:toy-thing-one", "tab:toy-thing-two"]
+    assert tex.read_text().count("A note\\_.") == 2
+    assert html.read_text().count("<p>A note_.</p>") == 1
+    both = Result(table.frame, table.body, curves, table.panels * 2, "A note.", names=("a", "b"))
+    _, _, html, tex, *_ = written(both, entry, tmp_path)
+    assert re.findall(r"\\label\{(.*)\}", tex.read_text()) == ["fig:toy-thing", "tab:toy-thing-a", "tab:toy-thing-b"]
     page = html.read_text()
     assert page.rindex("</table>") < page.index("<img ") < page.index("<p>A note.</p>")
 

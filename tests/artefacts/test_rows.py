@@ -91,13 +91,3 @@ def test_every_kind_has_rows_that_are_read_back(kind: str, tmp_path: Path) -> No
     assert hasattr(module, "by_seed") == ("BY_SEED" in declared)
     lacking = {*declared.get("BY_SEED", ())} - set(found["metric"])
     assert lacking == TOY_LACKS.get(kind, set())
-
-
-def test_the_gains_of_a_seed_are_points_over_the_first_training() -> None:
-    entry = make_entry("gains")
-    module = plugins.load("artefacts", "gains")
-    found = rows(make_frame(entry), entry, module.by_seed)
-    gains = found[found["metric"] == "gain"].set_index("seed")["value"]
-    for seed in (0, 1):
-        ours, theirs = (number(name, "original", "r_acc", seed) for name in (CHOSEN, "scratch"))
-        assert gains[seed] == pytest.approx(100 * (ours - theirs))

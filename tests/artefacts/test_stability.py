@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.artefacts.entry import Asked, Entry, Method, Sampling, Scenario, Trial
+from fu.artefacts.entry import Asked, Entry, Sampling, Scenario
 from fu.artefacts.stability import FORMULAS
 from fu.federation.exact import Requests
 from fu.federation.sampling import Shape
-from tests.artefacts.factories import cells, held, made, make_entry
+from tests.artefacts.factories import cells, held, made, make_entry, training_of
 
 SEEDS = (0, 1)
 VALUES = {"b2": (0.6, 0.7), "b4": (0.7, 0.9), "K2": (0.8, 0.8), "K1": (0.5, 0.5)}  # of accuracy, by seed
@@ -33,9 +33,7 @@ def grown() -> tuple[Entry, pd.DataFrame]:
         for seed, accuracy in zip(SEEDS, values, strict=True):
             about = {"scenario": f"toy-{name}", "method": "fats", "trial": "fats", "model": "fats.trained"}
             rows.append({**about, "seed": seed, "stage": "original", "metric": "accuracy", "value": accuracy})
-    trial = Trial(name="fats", rate=0.1, values={}, trained="fats")
-    trials = {scenario.name: (trial,) for scenario in scenarios}
-    fats = Method(name="fats", label="FATS", in_paper=True, post_training="none", trains=True, trials=trials)
+    fats = training_of("fats", *(scenario.name for scenario in scenarios), label="FATS")
     given: dict[str, Any] = {"scenarios": tuple(scenarios), "methods": (fats,), "seeds": SEEDS, "stages": ("original",)}
     entry = make_entry("stability", metrics=("accuracy",), draws=200, chosen={}, **given)
     return entry, pd.DataFrame(rows).assign(round=-1, device=None, published=False)

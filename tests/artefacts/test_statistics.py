@@ -147,15 +147,6 @@ def evaluations(*rows: tuple[str, str, int, str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).assign(scenario="small", method="ours", published=False)
 
 
-def test_a_mean_has_its_sample_deviation_and_number() -> None:
-    rows = evaluations(*(("a", "unlearned", seed, "asr", value) for seed, value in enumerate([0.1, 0.2, 0.6])))
-    found = evaluated(rows).means()["small", "ours", "a", "unlearned", "asr"]
-    assert found == pytest.approx((0.3, 0.07**0.5, 3))  # (.04 + .01 + .09) / 2
-    [alone] = evaluated(rows[:1]).means().values()
-    assert (alone.mean, alone.n) == (0.1, 1)
-    assert pd.isna(alone.std)
-
-
 def test_a_seed_that_diverged_is_left_out_of_all_stages_of_its_trial_and_of_no_other() -> None:
     whole = [
         (trial, stage, seed, "asr", float(seed))

@@ -34,45 +34,21 @@ def test_means_and_spreads_are_those_over_seeds() -> None:
         assert row["diverged"] == 0
 
 
-def test_the_difference_is_ours_minus_the_papers() -> None:
+def test_the_difference_is_ours_minus_the_papers_and_of_what_it_does_not_print_ours_stands_alone() -> None:
     entry = make_entry("table", published="checksum", metrics=("asr", "distance"))
-    frame = make_frame(entry, {("ours", "recovered", "asr"): 0.25, ("scratch", "unlearned", "distance"): 0.5})
-    result = made(entry, frame)
+    result = made(entry, make_frame(entry, {("ours", "recovered", "asr"): 0.25}))
     found = result.frame.set_index(["method", "stage", "metric"])
     mean = np.mean([number(CHOSEN, "recovered", "asr", seed) for seed in SEEDS])
-    assert found["published"].dropna().to_dict() == {
-        ("ours", "recovered", "asr"): 0.25,
-        ("scratch", "unlearned", "distance"): 0.5,
-    }
-    assert found.loc[("ours", "recovered", "asr"), "difference"] == pytest.approx(mean - 0.25)
-    assert found["difference"].notna().sum() == 2
+    assert found["published"].dropna().to_dict() == {("ours", "recovered", "asr"): 0.25}
+    assert found["difference"].dropna().to_dict() == {("ours", "recovered", "asr"): pytest.approx(mean - 0.25)}
     head, *lines = cells(result.body)
-    assert head == [
-        "Method",
-        "Rate",
-        *("ASR", "ASR paper", "ASR diff"),
-        *("Distance", "Distance paper", "Distance diff"),
-    ]
-    shown = {line[0]: line[3:5] for line in lines}
-    assert shown["Ours² *"] == ["0.250", f"{mean - 0.25:+.3f}"]
-    assert shown["ω⁰"] == shown["Scratch"] == ["–", "–"]
+    assert head == ["Method", "Rate", "ASR", "ASR paper", "ASR diff", "Distance"]
+    shown = {line[0]: line[3:] for line in lines}
+    assert shown["Ours² *"][:2] == ["0.250", f"{mean - 0.25:+.3f}"]
+    assert shown["ω⁰"][:2] == shown["Scratch"][:2] == ["–", "–"]
+    assert "–" not in {line[5] for line in lines}
     assert "diff: ours minus paper." in result.body
     assert "diff" not in made(make_entry("table")).body
-
-
-def test_of_a_metric_that_the_paper_does_not_print_ours_stands_alone() -> None:
-    entry = make_entry("table", published="checksum", metrics=("asr", "distance"))
-    head, *lines = cells(made(entry, make_frame(entry, {("scratch", "unlearned", "asr"): 0.25})).body)
-    assert head == ["Method", "Rate", "ASR", "ASR paper", "ASR diff", "Distance"]
-    assert {len(line) for line in lines} == {6}
-    assert "–" not in {line[5] for line in lines}
-
-
-def test_a_published_spread_stands_in_parentheses() -> None:
-    entry = make_entry("table", published="checksum", metrics=("r_acc",))
-    numbers = {("scratch", "unlearned", "r_acc"): 0.76, ("scratch", "unlearned", "r_acc_std"): 0.228}
-    shown = {line[0]: line[3] for line in cells(made(entry, make_frame(entry, numbers)).body)}
-    assert shown["Scratch"] == "0.760 (0.228)"
 
 
 def test_a_table_says_which_rates_were_chosen_and_which_were_given() -> None:
@@ -232,18 +208,6 @@ def test_who_forgot_stands_in_the_numbers_also_where_asr_is_not_shown() -> None:
     assert set(lost["forgot"]) == {None}
 
 
-@pytest.mark.parametrize(("values", "rates", "said"), [((0.1, 0.2), (0.2, 0.4), True), ((0.9, 0.8), (0.2, 0.4), False)])
-def test_a_memorised_backdoor_is_told_where_rates_are_chosen(
-    values: tuple[float, ...], rates: tuple[float, ...], said: bool
-) -> None:
-    for given, told in ((rates, said), (rates[:1], False)):
-        entry = make_entry("table", rates=given)
-        frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
-        frame = set_values(frame, "original", "original", "asr_validation", *values)
-        text = f"on the forgotten client's validation images the ASR of ω⁰ is only {sum(values) / 2:.3f}"
-        assert (text in made(entry, frame).body) is told
-
-
 # ---- marks ---------------------------------------------------------------------------------------------------------
 
 
@@ -301,12 +265,14 @@ def test_the_papers_mark_stands_beside_its_asr() -> None:
     assert "rises by more than its standard deviation over seeds" in made(entry, own).notes
 
 
-def test_in_parentheses_stands_the_mean_of_the_spread() -> None:
-    entry = make_entry("table", metrics=("r_acc",))
-    frame = set_values(make_frame(entry), "ours", "recovered", "r_acc", 0.7, 0.9)
+def test_in_parentheses_stands_the_mean_of_the_spread_and_the_papers() -> None:
+    entry = make_entry("table", published="checksum", metrics=("r_acc",))
+    numbers = {("scratch", "unlearned", "r_acc"): 0.76, ("scratch", "unlearned", "r_acc_std"): 0.228}
+    frame = set_values(make_frame(entry, numbers), "ours", "recovered", "r_acc", 0.7, 0.9)
     frame = set_values(frame, "ours", "recovered", "r_acc_std", 0.2, 0.4)
-    shown = {line[0]: line[2] for line in cells(made(entry, frame).body)}
-    assert shown["Ours² *"] == "0.800 (0.300) ±0.141"
+    shown = {line[0]: line[2:4] for line in cells(made(entry, frame).body)}
+    assert shown["Ours² *"][0] == "0.800 (0.300) ±0.141"
+    assert shown["Scratch"][1] == "0.760 (0.228)"
 
 
 # ---- replaced data -------------------------------------------------------------------------------------------------
@@ -314,8 +280,7 @@ def test_in_parentheses_stands_the_mean_of_the_spread() -> None:
 
 def test_the_papers_numbers_are_not_shown_beside_those_of_other_data() -> None:
     entry = make_entry("table", published="checksum", metrics=("asr",), note="The paper contradicts itself.")
-    numbers = {("ours", "recovered", "asr"): 0.5, ("ours", "recovered", "reverts"): 1.0}
-    frame = make_frame(entry, numbers)
+    frame = make_frame(entry, {("ours", "recovered", "asr"): 0.5, ("ours", "recovered", "reverts"): 1.0})
     (small,) = entry.scenarios
     other = small.model_copy(update={"name": "other", "label": "Other [on digits]", "replaces": "MNIST"})
     both = pd.concat([frame, frame.assign(scenario="other")], ignore_index=True)
@@ -323,58 +288,21 @@ def test_the_papers_numbers_are_not_shown_beside_those_of_other_data() -> None:
     chosen = {"small": entry.chosen["small"], "other": entry.chosen["small"]}
     part = entry.model_copy(update={"scenarios": (small, other), "methods": methods, "chosen": chosen})
     why = "[on ...]: other data than the paper's, whose numbers are therefore not shown."
-    for shown, scenarios in ((entry, 1), (part, 2)):
-        result = made(shown, both if scenarios == 2 else frame)
-        found = result.frame.set_index(["scenario", "method", "stage"])
-        assert found["published"].dropna().to_dict() == {("small", "ours", "recovered"): 0.5}
-        assert list(found["difference"].dropna().index) == [("small", "ours", "recovered")]
-        assert (found["published_mark"] == "r").sum() == 1
-        lines = [line for line in cells(result.body) if line[0] == "Ours² *"]
-        assert [line[3] for line in lines] == ["0.500 r", "–"][:scenarios]
-        assert (why in result.body) is (scenarios == 2)
-        assert "The paper contradicts itself." in result.body
-    alone = part.model_copy(update={"scenarios": (other,)})
-    result = made(alone, both[both["scenario"] == "other"])
+    result = made(part, both)
+    found = result.frame.set_index(["scenario", "method", "stage"])
+    assert found["published"].dropna().to_dict() == {("small", "ours", "recovered"): 0.5}
+    assert (found["published_mark"] == "r").sum() == 1
+    assert [line[3] for line in cells(result.body) if line[0] == "Ours² *"] == ["0.500 r", "–"]
+    assert why in result.body
+    assert "The paper contradicts itself." in result.body
+    result = made(part.model_copy(update={"scenarios": (other,)}), both[both["scenario"] == "other"])
     assert cells(result.body)[0] == ["Method", "Rate", "ASR"]
     assert result.frame["published"].isna().all()
-    assert result.frame["difference"].isna().all()
     assert why in result.body
     assert "contradicts" not in result.body
-    unpublished = made(alone.model_copy(update={"published": None}), both[both["scenario"] == "other"]).body
-    assert "[on ...]: other data than the paper's." in unpublished
 
 
 # ---- divergence ----------------------------------------------------------------------------------------------------
-
-
-def test_a_seed_that_diverged_in_post_training_is_left_out_of_both_stages() -> None:
-    entry = make_entry("table", metrics=("asr",), seeds=(0, 1, 2))
-    frame = set_values(make_frame(entry), "ours", "unlearned", "asr", 0.1, 0.2, 0.9)
-    frame = set_values(frame, "ours", "recovered", "asr", 0.3, 0.4, 0.9)
-    gone = (frame["method"] == "ours") & (frame["stage"] == "recovered") & (frame["seed"] == 2)
-    lost = frame[gone].head(1).assign(metric="diverged_round", value=7.0)
-    result = made(entry, pd.concat([frame[~gone], lost], ignore_index=True))
-    found = {(row["method"], row["stage"]): row for row in result.frame.to_dict("records")}
-    for stage, mean in (("unlearned", 0.15), ("recovered", 0.35)):
-        row = found["ours", stage]
-        assert row["mean"] == pytest.approx(mean)
-        assert row["std"] == pytest.approx(0.0707, abs=1e-4)
-        assert (row["n"], row["diverged"], row["diverged_round"]) == (2, 1, 7)
-    assert found["scratch", "unlearned"]["n"] == found["original", "original"]["n"] == 3
-    shown = {line[0]: line[2] for line in cells(result.body)}
-    assert shown["Ours¹ *"] == "0.150 ±0.071, 1 diverged"
-
-
-def test_where_every_seed_diverged_later_a_stage_shows_what_it_has() -> None:
-    entry = make_entry("table", metrics=("asr",), seeds=(0,))
-    frame = set_values(make_frame(entry), "ours", "unlearned", "asr", 0.1)
-    gone = (frame["method"] == "ours") & (frame["stage"] == "recovered")
-    lost = frame[gone].head(1).assign(metric="diverged_round", value=7.0)
-    result = made(entry, pd.concat([frame[~gone], lost], ignore_index=True))
-    shown = {line[0]: line[2] for line in cells(result.body)}
-    assert (shown["Ours¹ *"], shown["Ours² *"]) == ("0.100", "diverged in 7")
-    found = result.frame.set_index(["method", "stage"])["diverged"]
-    assert (found["ours", "unlearned"], found["ours", "recovered"]) == (0, 1)
 
 
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "one seed of two"])

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from matplotlib.container import BarContainer, ErrorbarContainer
 
-from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario, Trial
+from fu.artefacts.entry import ORIGINAL, Entry, Scenario, Trial
 from fu.artefacts.rows import rows
 from fu.artefacts.tradeoffs import by_seed
-from tests.artefacts.factories import COLUMNS, LOST, cells, made, make_entry
+from tests.artefacts.factories import COLUMNS, LOST, cells, made, make_entry, method_of, scenario_of, training_of
 
 SAMPLES = (50.0, 30.0, 20.0, 100.0)  # clients 0 to 2 stay, client 3 is forgotten
 ACCURACY = {
@@ -26,27 +26,17 @@ QUANTITIES = {"V": 5.2, "S": (0.2 * 100 + 40 * 100) / 200, "V + S": 25.3, "Q": 0
 DIVERGED = {0: "", 1: "ours+lambda5", 2: "again"}
 
 
-def a_trial(name: str, values: Mapping[str, float | int | str] | None = None, trained: bool = False) -> Trial:
-    place = {"trained": f"small/{name}"} if trained else {"unlearned": f"small/{name}"}
-    return Trial(name=name, rate=0.1, values=dict(values or {}), **place)  # type: ignore[arg-type]
-
-
 def entry_of(*scenarios: Scenario, metrics: tuple[str, ...] = ("client_accuracy",), **changes: Any) -> Entry:
     """Return the entry of a method with two values of lambda, against both optima."""
-    about = {"in_paper": True, "post_training": "none"}
-    points = tuple(a_trial(f"ours+lambda{k}", {"params.lambda": k}) for k in (0, 5))
-    shown = scenarios or (Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4)),)
-    methods: tuple[Any, ...] = (
-        ("ours", {"label": "Ours"}, points),
-        ("best", {"label": "w*", "trains": True}, (a_trial("best", trained=True),)),
-        ("again", {"label": "w_r*", "retrains": True}, (a_trial("again"),)),
+    named = {f"ours+lambda{k}": {"params.lambda": k} for k in (0, 5)}
+    points = tuple(
+        Trial(name=name, rate=0.1, values=values, unlearned=f"small/{name}") for name, values in named.items()
     )
+    ours = method_of("ours", trials={"small": points})
+    again = method_of("again", label="w_r*", retrains=True)
     values = {
-        "scenarios": shown,
-        "methods": tuple(
-            Method(name=name, trials={one.name: trials for one in shown}, **{**about, **more})
-            for name, more, trials in methods
-        ),
+        "scenarios": scenarios or (scenario_of(),),
+        "methods": (ours, training_of("best", label="w*"), again),
         "against": ["best", "again"],
         "metrics": metrics,
         "chooses": False,
@@ -81,6 +71,17 @@ def frame_of(*rows: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*COLUMNS, "client"]).drop_duplicates(
         ["scenario", "trial", "seed", "client", "metric", "published"]
     )
+
+
+def lost(trial: str, seed: int = 0) -> dict[str, Any]:
+    """Return the row of a model that diverged."""
+    return {**next(rows_of({trial: (0.0,)}, seed)), "metric": "diverged_round", "value": LOST, "client": None}
+
+
+def printed(metric: str, value: float) -> dict[str, Any]:
+    """Return the row of a number of the paper."""
+    about = {"scenario": "small", "method": "ours+lambda5", "stage": "unlearned", "seed": -1, "round": -1}
+    return {**about, "metric": metric, "value": value, "published": True}
 
 
 def numbers(frame: pd.DataFrame, trial: str, column: str = "mean") -> dict[str, float]:
@@ -120,18 +121,13 @@ def test_of_a_loss_more_is_lost_in_its_own_unit() -> None:
 
 
 def test_a_seed_in_which_an_optimum_diverged_is_left_out() -> None:
-    lost = {**next(rows_of({"again": (0.0,)}, 1)), "metric": "diverged_round", "value": LOST, "client": None}
     whole = {name: values for name, values in ACCURACY.items() if name != "again"}
-    result = made(entry_of(seeds=(0, 1)), frame_of(*rows_of(ACCURACY), *rows_of(whole, 1), lost))
+    result = made(entry_of(seeds=(0, 1)), frame_of(*rows_of(ACCURACY), *rows_of(whole, 1), lost("again", 1)))
     assert set(numbers(result.frame, "ours+lambda0", "n").values()) == {1}
-    alone = made(entry_of(seeds=(1,)), frame_of(*rows_of(whole, 1), lost))
+    alone = made(entry_of(seeds=(1,)), frame_of(*rows_of(whole, 1), lost("again", 1)))
     assert set(numbers(alone.frame, "ours+lambda0", "n").values()) == {0}
     assert "–: a model or an optimum diverged." in alone.notes
     assert "w_r* (1 of 2 diverged)" in result.body
-
-
-def lost(trial: str, seed: int) -> dict[str, Any]:
-    return {**next(rows_of({trial: (0.0,)}, seed)), "metric": "diverged_round", "value": LOST, "client": None}
 
 
 def test_claims_count_a_model_that_diverged_as_infinitely_bad_and_none_whose_optimum_did() -> None:
@@ -152,15 +148,14 @@ def test_claims_count_a_model_that_diverged_as_infinitely_bad_and_none_whose_opt
 
 
 def test_without_an_original_model_a_diverged_one_has_no_harm() -> None:
-    small = Scenario(name="small", label="Small", dataset="digits", data="digits", rounds=(2, 4), original=None)
+    small = scenario_of(original=None)
     found = by_seed(frame_of(*rows_of({"best": ACCURACY["best"]}, 1), lost("again", 1)), entry_of(small, seeds=(1,)))
     assert dict(zip(found["metric"], found["value"], strict=True)) == dict.fromkeys(("V", "S", "V + S", "Q"), inf)
 
 
 def test_a_point_of_a_grid_that_diverged_is_a_cross() -> None:
-    lost = {**next(rows_of({"ours+lambda5": (0.0,)})), "metric": "diverged_round", "value": LOST, "client": None}
     whole = {name: values for name, values in ACCURACY.items() if name != "ours+lambda5"}
-    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(whole), lost))
+    result = made(entry_of(x="params.lambda", marks="lines"), frame_of(*rows_of(whole), lost("ours+lambda5")))
     assert "Ours, λ = 5 (1 of 1 diverged)" in result.body
     assert "diverged" in [text.get_text() for text in result.figure.legends[0].get_texts()]
 
@@ -173,11 +168,8 @@ def test_bars_are_means_over_seeds_with_deviations_and_empty_where_every_seed_di
         for seed, more in enumerate((0.0, 0.03, 0.09))
         for row in rows_of({**kept, "ours+lambda0": (0.9, 0.8, 0.69 + more, 0.2)}, seed)
     ]
-    lost = [
-        {**next(rows_of({"ours+lambda5": (0.0,)}, seed)), "metric": "diverged_round", "value": LOST, "client": None}
-        for seed in range(3)
-    ]
-    result = made(entry_of(marks="clients", stages=["unlearned"], seeds=(0, 1, 2)), frame_of(*rows, *lost))
+    gone = [lost("ours+lambda5", seed) for seed in range(3)]
+    result = made(entry_of(marks="clients", stages=["unlearned"], seeds=(0, 1, 2)), frame_of(*rows, *gone))
     first, second = (
         [bar.get_height() for bar in several]
         for several in result.figure.axes[0].containers
@@ -193,9 +185,7 @@ def test_bars_are_means_over_seeds_with_deviations_and_empty_where_every_seed_di
 
 
 def test_the_papers_numbers_stand_beside_those_of_the_same_point_of_a_grid() -> None:
-    theirs = {"scenario": "small", "method": "ours+lambda5", "stage": "unlearned", "metric": "V", "value": 0.5}
-    theirs |= {"published": True, "seed": -1, "round": -1}
-    result = made(entry_of(published="x"), frame_of(*rows_of(ACCURACY), theirs))
+    result = made(entry_of(published="x"), frame_of(*rows_of(ACCURACY), printed("V", 0.5)))
     head, *rows = cells(result.body)
     shown = {row[0]: dict(zip(head, row, strict=True)) for row in rows if len(row) == len(head)}
     assert (shown["Ours, λ = 5"]["V paper"], shown["Ours, λ = 5"]["V diff"]) == ("0.50", "-0.50")
@@ -204,12 +194,10 @@ def test_the_papers_numbers_stand_beside_those_of_the_same_point_of_a_grid() -> 
 
 
 def test_the_papers_numbers_stand_beside_the_first_metric_alone() -> None:
-    theirs = {"scenario": "small", "method": "ours+lambda5", "stage": "unlearned", "metric": "S", "value": 2.0}
-    theirs |= {"published": True, "seed": -1, "round": -1}
     losses = {name: tuple(1 - v for v in of) for name, of in ACCURACY.items()}
     rows = [*rows_of(ACCURACY), *rows_of(losses, metric="client_training_loss")]
     metrics = ("client_training_loss", "client_accuracy")
-    result = made(entry_of(published="x", metrics=metrics), frame_of(*rows, theirs))
+    result = made(entry_of(published="x", metrics=metrics), frame_of(*rows, printed("S", 2.0)))
     found = result.frame[result.frame["published"].notna()]
     assert found[["trial", "metric", "quantity", "published"]].to_numpy().tolist() == [
         ["ours+lambda5", "client_training_loss", "S", 2.0]
