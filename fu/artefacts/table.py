@@ -6,6 +6,7 @@ With `marks: bars` its numbers are drawn as bars.
 from collections.abc import Hashable
 from dataclasses import replace
 from math import nan, sqrt
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -15,7 +16,7 @@ from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_figure, of_table
 from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
-from fu.artefacts.words import FORGOT, as_printed, forgets, took_hold
+from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
 
 INPUTS = ("evaluations",)
 TABLE = True  # unless `marks` says otherwise
@@ -41,12 +42,29 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return mean and standard deviation over seeds, with the published values."""
     found = collect(frame, entry)
     panels = [(scenario.label, panel(entry, found, scenario)) for scenario in entry.scenarios]
-    low = notes.no_backdoor(entry, notes.original_asr(found, "mean"))
     if entry.marks == "bars":
-        more = [low, notes.deviations(entry, "Error bars")]
+        more = [notes.no_backdoor(entry, notes.original_asr(found, "mean")), notes.deviations(entry, "Error bars")]
         shown = of_figure(found, panels, notes_of(entry, found, *more), bars.picture(entry, found))
         return replace(shown, notes=notes.joined(entry, entry.footnotes, notes.rates(entry), *more))
-    return of_table(found, panels, notes_of(entry, found, low))
+    words = [
+        in_words(found, entry, scenario, _held_out(frame, entry, scenario), _original(frame, scenario, "asr"))
+        for scenario in entry.scenarios
+    ]
+    return of_table(found, panels, notes_of(entry, found), words)
+
+
+def _held_out(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> float | None:
+    """Return the original model's ASR on validation data, where it was measured and something was chosen by it."""
+    chosen = any(len(method.trials[scenario.name]) > 1 for method in entry.methods)
+    values = _original(frame, scenario, "asr_validation").values()
+    return fmean(values) if chosen and values else None
+
+
+def _original(frame: pd.DataFrame, scenario: Scenario, metric: str) -> dict[int, float]:
+    """Return the original model's value by seed, where it was measured."""
+    rows = frame[(frame["scenario"] == scenario.name) & (frame["stage"] == ORIGINAL) & (frame["metric"] == metric)]
+    rows = rows[(rows["published"] == 0) & rows["value"].notna()]
+    return dict(zip(rows["seed"], rows["value"], strict=True))
 
 
 def notes_of(entry: Entry, frame: pd.DataFrame, *more: str) -> str:

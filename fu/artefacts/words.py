@@ -1,10 +1,15 @@
 """Numbers as they are printed, and whether the backdoor took hold."""
 
+from collections.abc import Mapping
 from math import isnan, nan
+from types import MappingProxyType
 
 import pandas as pd
 
+from fu.artefacts.entry import ORIGINAL, Entry, Scenario
+
 LEAST = 0.5  # ASR of the original model: below it there is little to forget
+TOOK_HOLD = "The backdoor took hold"
 HARDLY = "The backdoor hardly took hold"
 FORGOT = 0.05  # a method forgot whose ASR is at most so much above retraining's
 
@@ -36,3 +41,44 @@ def forgets(asr: float, retrained: float) -> bool:
 def in_a_row(names: list[str]) -> str:
     """Return one, two and three as they stand in a sentence."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def in_words(
+    frame: pd.DataFrame,
+    entry: Entry,
+    scenario: Scenario,
+    held_out: float | None = None,
+    seeds: Mapping[int, float] = MappingProxyType({}),
+) -> list[str]:
+    """Return sentences on one panel of a table's tidy rows; none where it lacks ASR or a retrained model.
+
+    `held_out`: ω⁰ has this ASR on validation data, which the choice of rates rests on; `seeds`: its ASR by seed.
+    """
+    here = frame[(frame["scenario"] == scenario.name) & (frame["diverged"] == 0) & frame["mean"].notna()]
+    means = here.set_index(["method", "stage", "metric"])["mean"].to_dict()
+    again = entry.retraining
+    wanted = [(ORIGINAL, ORIGINAL, "asr")]
+    wanted += [(again.name, list(entry.trial(scenario.name, again).models)[-1], "asr")] if again else []
+    if len(wanted) < 2 or any(key not in means for key in wanted):
+        return []
+    before, retrained = (as_printed(means[key]) for key in wanted)
+    if not took_hold(before):
+        return [
+            f"{HARDLY}: the ASR of ω⁰ is {before:.3f} (below {LEAST:g}) and that of retraining {retrained:.3f}, so "
+            "this panel says little about forgetting."
+        ]
+    found = [
+        f"{TOOK_HOLD}: the ASR of ω⁰ is {before:.3f}. Retraining, which never saw a triggered image, has "
+        f"{retrained:.3f}."
+    ]
+    low = [f"{seed} ({asr:.3f})" for seed, asr in seeds.items() if not took_hold(asr)]
+    if low:
+        found.append(
+            f"It did not in seed{'s' * (len(low) > 1)} {in_a_row(low)}, so means over seeds say less about forgetting."
+        )
+    if held_out is not None and not took_hold(held_out):
+        found.append(
+            "It was memorised, however: on the forgotten client's validation images the ASR of ω⁰ is only "
+            f"{held_out:.3f}, so a choice on validation data hardly sees which methods forgot."
+        )
+    return found

@@ -208,6 +208,18 @@ def test_who_forgot_stands_in_the_numbers_also_where_asr_is_not_shown() -> None:
     assert set(lost["forgot"]) == {None}
 
 
+@pytest.mark.parametrize(("values", "rates", "said"), [((0.1, 0.2), (0.2, 0.4), True), ((0.9, 0.8), (0.2, 0.4), False)])
+def test_a_memorised_backdoor_is_told_where_rates_are_chosen(
+    values: tuple[float, ...], rates: tuple[float, ...], said: bool
+) -> None:
+    for given, told in ((rates, said), (rates[:1], False)):
+        entry = make_entry("table", rates=given)
+        frame = set_values(make_frame(entry), "original", "original", "asr", 0.98)
+        frame = set_values(frame, "original", "original", "asr_validation", *values)
+        text = f"on the forgotten client's validation images the ASR of ω⁰ is only {sum(values) / 2:.3f}"
+        assert (text in made(entry, frame).body) is told
+
+
 # ---- marks ---------------------------------------------------------------------------------------------------------
 
 
