@@ -11,12 +11,12 @@ from fu import plugins
 from fu.claims.rows import Operand
 from fu.data.dataset import about
 from fu.federation.losses import OBJECTIVES
-from fu.pipeline.documents import kept, reports, reproduced
+from fu.pipeline.documents import kept, reference, reports, reproduced
+from fu.pipeline.documents.reference import rows
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings import papers, reference
+from fu.pipeline.settings import papers
 from fu.pipeline.settings.records import Paper, Scenario
-from fu.pipeline.settings.reference import rows
 from fu.pipeline.settings.sources import origin_of
 
 ORIGINS = {
