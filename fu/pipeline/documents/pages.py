@@ -186,11 +186,9 @@ def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
     """Yield place, setting, value and source of every value in a paper's file."""
 
     def walk(tree: Any, *path: str) -> Iterator[tuple[str, Any, str]]:
-        if isinstance(tree, dict) and set(tree) == {"value", "source"}:
-            yield ".".join(path), tree["value"], tree["source"]
-        elif isinstance(tree, dict):
-            for key, below in tree.items():
-                yield from walk(below, *path, key)
+        for below, leaf in papers.leaves(tree, *path):
+            if isinstance(leaf, dict):
+                yield ".".join(below), leaf["value"], leaf["source"]
 
     yield from (("everywhere", *leaf) for leaf in walk({"seeds": raw["seeds"]}))
     yield from (("everywhere", *leaf) for leaf in walk(raw["settings"]))

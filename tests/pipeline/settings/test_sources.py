@@ -1,11 +1,8 @@
 """What counts as a source, and what does not."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from fu.pipeline.settings.papers import load
+from fu.pipeline.settings.papers import leaves, load
 from fu.pipeline.settings.sources import origin_of
 from tests.pipeline.plans import PAPERS
 
@@ -42,15 +39,6 @@ from tests.pipeline.plans import PAPERS
 )
 def test_an_origin_is_the_one_farthest_from_the_paper_if_there_is_one(source: str, origin: str | None) -> None:
     assert origin_of(source) == origin
-
-
-def leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the values in a paper's file, each with its source if it has one."""
-    if isinstance(tree, dict) and set(tree) != {"value", "source"}:
-        for key, below in tree.items():
-            yield from leaves(below, (*path, key))
-    else:
-        yield path, tree
 
 
 @pytest.mark.parametrize("paper", PAPERS)
