@@ -14,7 +14,7 @@ from fu.pipeline.plan import estimates
 from fu.pipeline.plan.plan import Job, Plan
 from tests.mistakes import has
 from tests.pipeline.configs import helped, toy
-from tests.pipeline.plans import PAPERS, made
+from tests.pipeline.plans import made
 
 TWO = ["toy_bars", "toy_times"]
 
@@ -142,7 +142,7 @@ def test_an_archive_has_labels_and_owners_and_may_be_there() -> None:
 
 def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
-    plan = made("paper", *PAPERS)
+    plan = made("paper", "fats")
     trainings = [job for job in plan.jobs(("fats", "fig5")) if job.stage == "train"]
     (found,) = costs.sources(plan, trainings)
     path = tmp_path / "torch/hub/checkpoints/vgg16-397923af.pth"
@@ -152,10 +152,3 @@ def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytes
     assert costs.sources(plan, trainings) == [Source(str(path), 3.0, "present")]
     random = Plan(toy(settings={"model": {"name": "vgg16", "params": {"weights": "random"}}}))
     assert costs.sources(random, [random.job("train", {"run": "toy/iid/seed0", "trial": "original"})]) == []
-
-
-@pytest.mark.parametrize(
-    ("mb", "words"), [(0, "–"), (0.02, "1 MB"), (999.4, "999 MB"), (1000, "1.0 GB"), (2e6, "2.0 TB")]
-)
-def test_amounts_in_words(mb: float, words: str) -> None:
-    assert costs._amount(mb) == words
