@@ -187,12 +187,7 @@ def _about(artefact: Artefact) -> dict[str, str]:
     about = artefact.about
     several = {name: " and ".join(map(str, about[name])) or "none" for name in ("devices", "threads")}
     versions = {f"version of {library}": text for library, text in about["versions"].items()}
-    return {
-        "commit": artefact.commit,
-        "preset": about["preset"],
-        **several,
-        **versions,
-    }
+    return {"commit": artefact.commit, "preset": about["preset"], **several, **versions}
 
 
 def _largest(tables: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:

@@ -24,7 +24,6 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import yaml
 
@@ -243,10 +242,6 @@ def worded(text: str) -> str:
 
 
 def _plan(pairs: list[str]) -> Plan:
-    return Plan(_config(pairs))
-
-
-def _config(pairs: list[str]) -> Any:
     config = read_yaml(config_file())
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -256,7 +251,7 @@ def _config(pairs: list[str]) -> Any:
             config[key] = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):
             raise UserError(f"config: {key}: {text!r} is not valid YAML.") from None
-    return config
+    return Plan(config)
 
 
 def run(arguments: list[str]) -> int:

@@ -190,8 +190,7 @@ def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
             if isinstance(leaf, dict):
                 yield ".".join(below), leaf["value"], leaf["source"]
 
-    yield from (("everywhere", *leaf) for leaf in walk({"seeds": raw["seeds"]}))
-    yield from (("everywhere", *leaf) for leaf in walk(raw["settings"]))
+    yield from (("everywhere", *leaf) for leaf in walk({"seeds": raw["seeds"], **raw["settings"]}))
     for name, entry in ((name, one) for group in GROUPS for name, one in raw.get(group, {}).items()):
         parts = {"": entry.get("settings", {}), **{part: entry.get(part, {}) for part in ("params", "grid")}}
         yield from ((f"`{name}`", *leaf) for part, tree in parts.items() for leaf in walk(tree, *filter(None, [part])))

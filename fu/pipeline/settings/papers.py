@@ -344,14 +344,13 @@ def coordinates(at: Mapping[str, Any]) -> str:
 def _with_shown(paper: Paper, where: str) -> Paper:
     """Return the paper with every training and method added to the artefacts in its `shown_in`."""
     artefacts = dict(paper.artefacts)
-    entries = [("trainings", name, entry.shown_in) for name, entry in paper.trainings.items()]
-    entries += [("methods", name, entry.shown_in) for name, entry in paper.methods.items()]
-    for group, name, several in entries:
-        for shown in several:
-            if shown not in artefacts:
-                hint = nearest(shown, artefacts)
-                raise UserError(f"{where}: {group}.{name}.shown_in: there is no artefact {shown!r}{hint}.")
-            listed = getattr(artefacts[shown], group)
-            if name not in listed:
-                artefacts[shown] = artefacts[shown].model_copy(update={group: [*listed, name]})
+    for group in ("trainings", "methods"):
+        for name, entry in getattr(paper, group).items():
+            for shown in entry.shown_in:
+                if shown not in artefacts:
+                    hint = nearest(shown, artefacts)
+                    raise UserError(f"{where}: {group}.{name}.shown_in: there is no artefact {shown!r}{hint}.")
+                listed = getattr(artefacts[shown], group)
+                if name not in listed:
+                    artefacts[shown] = artefacts[shown].model_copy(update={group: [*listed, name]})
     return paper.model_copy(update={"artefacts": artefacts})

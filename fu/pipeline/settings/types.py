@@ -59,7 +59,8 @@ def _grid_key(key: str) -> str:
 
 Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
 Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9._*-]*$", max_length=80)]
-Names = Annotated[list[Name], BeforeValidator(_listed), Different]
+Distinct = Annotated[list[Name], Different]
+Names = Annotated[Distinct, BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]
 Value = float | int | str

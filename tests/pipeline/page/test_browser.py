@@ -130,14 +130,3 @@ def test_the_matrix_is_sorted_by_a_click_and_keeps_its_first_column_in_sight() -
     assert states[0] == "ascending"
     assert {*states[1:]} == {"none"}
     assert position == "sticky"
-
-
-def test_the_theme_is_turned_and_contents_are_closed_where_there_is_no_room() -> None:
-    script = """const colour = () => w.getComputedStyle(d.body).backgroundColor, before = colour();
-    w.theme.click();
-    const turned = colour();
-    w.theme.click();
-    return [before, turned, colour(), w.contents.open]"""
-    before, turned, again, contents = look(script, PHONE)
-    assert before == again != turned
-    assert not contents

@@ -12,6 +12,7 @@ from fu.pipeline.settings.records import Config
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, config, helped
 
+pytestmark = pytest.mark.usefixtures("with_toy")
 NATURAL: dict[str, Any] = {"partition": {"name": "natural", "params": {"minimum": 10}}}
 
 
@@ -84,13 +85,11 @@ HELPED: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize(("paper", "case"), [("toy", case) for case in REFUSED] + [("helped", case) for case in HELPED])
-@pytest.mark.usefixtures("with_toy")
 def test_a_wrong_setting_is_told_in_one_sentence(paper: str, case: tuple[Any, ...]) -> None:
     path, value, *words = case
     has(sentence(lambda: Plan(at(path, value, paper))), *words)
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_text_and_its_owners_are_planned_and_counted_as_bytes() -> None:
     planned = Plan(helped(settings=letters()))
     trial = next(iter(planned.trials.values()))
@@ -108,13 +107,11 @@ def test_text_and_its_owners_are_planned_and_counted_as_bytes() -> None:
         ("axes.grid: perhaps", "'perhaps'"),
     ],
 )
-@pytest.mark.usefixtures("with_toy")
 def test_a_malformed_style_is_told_in_one_sentence(text: str, words: str, tmp_path: Path) -> None:
     (style := tmp_path / "my.mplstyle").write_text(text)
     has(sentence(lambda: Plan(config(figures={"style": str(style)}))), "my.mplstyle: ", words)
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_of_a_style_the_content_counts(tmp_path: Path) -> None:
     style = tmp_path / "my.mplstyle"
     style.write_text('\n# mine\naxes.grid : True # a grid\naxes.facecolor: "#eeeeee"  # light\n')
@@ -125,7 +122,6 @@ def test_of_a_style_the_content_counts(tmp_path: Path) -> None:
     assert figures.style == {"axes.grid": "True", "axes.facecolor": "#eeeeee"}
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
     conflicts = {"settings": {"unlearning": {"conflicts": "true"}}}
     changed = {"settings": {"training": {"lr": "0.5"}}, "scenarios": {"pat": conflicts}}
