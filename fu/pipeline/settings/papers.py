@@ -20,12 +20,8 @@ Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
 SOURCED = {"value", "source"}
-ENTRIES: dict[str, type[BaseModel]] = {
-    "scenarios": Scenario,
-    "trainings": Trained,
-    "methods": Method,
-    "artefacts": Artefact,
-}
+ENTRIES: dict[str, type[BaseModel]]
+ENTRIES = {"scenarios": Scenario, "trainings": Trained, "methods": Method, "artefacts": Artefact}
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster
 KEYS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "merge")}
 
@@ -80,7 +76,7 @@ def _check_keys(node: yaml.Node | None, where: str) -> None:
 
 def config_file() -> Path:
     """Return the config of the working directory, wherever Snakemake's users keep it; else this checkout's."""
-    places = (Path("config.yaml"), Path("config/config.yaml"))
+    places = Path("config.yaml"), Path("config/config.yaml")
     return next((path for path in places if path.exists()), ROOT / "config.yaml")
 
 

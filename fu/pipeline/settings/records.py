@@ -1,9 +1,10 @@
 """The typed settings of config.yaml, papers and presets. An unknown key is an error."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Claim, Display
@@ -225,10 +226,9 @@ def _check_plugin(field: str, kind: str, chosen: Choice, *facts: Any) -> None:
     try:
         catalogue.check(kind, chosen.name, f"{field}.name")
         params = plugins.params(kind, chosen, field)
+        plugins.load(kind, chosen.name).check(*facts, params)
     except UserError as error:
         raise ValueError(str(error).removesuffix(".")) from None
-    try:
-        plugins.load(kind, chosen.name).check(*facts, params)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
     except Exception as error:
@@ -256,14 +256,11 @@ INHERITED = tuple(Phase.model_fields)  # null: as in the phase before
 class Training(Phase):
     """Training of the original model."""
 
-    method: Choice = Field(description="the training algorithm (fu/training)")
+    method: Annotated[Choice, AfterValidator(partial(_of_file, "training"))] = Field(
+        description="the training algorithm (fu/training)"
+    )
     rounds: Count = Field(description="number of rounds")
     history: Distinct = Field([], description="histories to record for methods that need them (fu/histories)")
-
-    @field_validator("method")
-    @classmethod
-    def _with_file(cls, method: Choice) -> Choice:
-        return _of_file("training", method)
 
     @model_validator(mode="after")
     def _recorded(self) -> "Training":

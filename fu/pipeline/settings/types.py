@@ -34,9 +34,8 @@ def _varied(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
 def typed(value: Any) -> Any:
     """Read numbers, true, false and null inside lists and mappings, which `snakemake --config` leaves as text."""
     if isinstance(value, dict):
-        for key in value:
-            if not isinstance(key, str):
-                raise ValueError(f"keys must be text, got {key!r}")
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise ValueError(f"keys must be text, got {wrong[0]!r}")
         return {key: typed(below) for key, below in value.items()}
     if isinstance(value, list):
         return [typed(below) for below in value]
