@@ -20,10 +20,9 @@ import yaml
 from packaging.requirements import Requirement
 
 from fu.pipeline.cli import show
-from fu.pipeline.documents import pages, reproduced
+from fu.pipeline.documents import pages, reference, reproduced
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings import reference
 from fu.pipeline.settings.papers import read_yaml
 from tests.factories import make_task
 

@@ -184,17 +184,12 @@ def test_only_targets_are_compared_and_what_is_damaged_is_named() -> None:
 def test_what_cannot_be_compared_is_one_sentence() -> None:
     a = run("a")
     Path("empty/artefacts").mkdir(parents=True)
-    for name, text in (("void", ""), ("broken", 'a,b\n"1')):
-        Path(name, "toy").mkdir(parents=True)
-        Path(name, "toy/thing.csv").write_text(text)
+    Path("broken/toy").mkdir(parents=True)
+    Path("broken/toy/thing.csv").write_text('a,b\n"1')
     for other, words in (
-        (
-            "results",
-            "results: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/smo",
-        ),
+        ("results", "results: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/s"),
         ("gone", "gone: there is no such file."),
         ("empty", "a and empty: have no table or figure in common."),
-        ("void", "void/toy/thing.csv: is not valid CSV."),
         ("broken", "broken/toy/thing.csv: is not valid CSV."),
     ):
         assert sentence(partial(compare, a, Path(other))).startswith(words)

@@ -14,8 +14,9 @@ from fu.pipeline.plan import estimates
 from fu.pipeline.plan.plan import Job, Plan
 from tests.mistakes import has
 from tests.pipeline.configs import helped, toy
-from tests.pipeline.plans import PAPERS, made
+from tests.pipeline.plans import made
 
+pytestmark = pytest.mark.usefixtures("with_toy")
 TWO = ["toy_bars", "toy_times"]
 
 
@@ -47,7 +48,6 @@ def rows(text: str) -> dict[str, list[str]]:
         ({"threads": 2, "device": "cuda"}, ["4.5", "4.0", "5.5"]),
     ],
 )
-@pytest.mark.usefixtures("with_toy")
 def test_each_line_has_all_jobs_behind_it_and_shared_ones_count_once(config: dict[str, Any], hours: list[str]) -> None:
     text = costs.table(Plan({**toy(), **config}), TWO)
     memory = ["2.6 GB", "1.9 GB"] if "device" in config else ["2.6 GB"]
@@ -59,7 +59,6 @@ def test_each_line_has_all_jobs_behind_it_and_shared_ones_count_once(config: dic
     assert "all" not in rows(text)
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_jobs_that_two_papers_need_count_once_in_the_last_line() -> None:
     both = Plan({**toy(), "papers": ["toy", "helped"]})
     lines = rows(costs.table(both, []))
@@ -84,7 +83,6 @@ class SomeToMake:
     def remember(self) -> None: ...
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_what_is_made_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "Pending", SomeToMake)
     text = costs.table(Plan(toy()), TWO)
@@ -97,7 +95,6 @@ def test_what_is_made_is_told_and_not_counted(monkeypatch: pytest.MonkeyPatch) -
     assert text.startswith("Nothing to do at preset 'paper'.\nAlready done: 10 jobs, 5.5 core hours.\n")
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_a_target_may_be_a_file_and_an_unknown_one_gets_the_nearest_name() -> None:
     plan = Plan(toy())
     partition = "results/paper/toy/iid/seed0/partition.npz"
@@ -115,7 +112,6 @@ def test_a_target_may_be_a_file_and_an_unknown_one_gets_the_nearest_name() -> No
 MNIST = 70_000 * (28 * 28 + 1) / 1e6
 
 
-@pytest.mark.usefixtures("with_toy")
 def test_what_must_be_put_in_place_is_counted_and_listed() -> None:
     plan = Plan(helped(settings={"data": {"dataset": "mnist"}}))
     text = costs.table(plan, [])
@@ -142,7 +138,7 @@ def test_an_archive_has_labels_and_owners_and_may_be_there() -> None:
 
 def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "torch"))
-    plan = made("paper", *PAPERS)
+    plan = made("paper", "fats")
     trainings = [job for job in plan.jobs(("fats", "fig5")) if job.stage == "train"]
     (found,) = costs.sources(plan, trainings)
     path = tmp_path / "torch/hub/checkpoints/vgg16-397923af.pth"
@@ -152,10 +148,3 @@ def test_pretrained_weights_come_from_outside(tmp_path: Path, monkeypatch: pytes
     assert costs.sources(plan, trainings) == [Source(str(path), 3.0, "present")]
     random = Plan(toy(settings={"model": {"name": "vgg16", "params": {"weights": "random"}}}))
     assert costs.sources(random, [random.job("train", {"run": "toy/iid/seed0", "trial": "original"})]) == []
-
-
-@pytest.mark.parametrize(
-    ("mb", "words"), [(0, "–"), (0.02, "1 MB"), (999.4, "999 MB"), (1000, "1.0 GB"), (2e6, "2.0 TB")]
-)
-def test_amounts_in_words(mb: float, words: str) -> None:
-    assert costs._amount(mb) == words

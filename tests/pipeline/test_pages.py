@@ -1,35 +1,10 @@
-"""The generated pages of papers and plug-ins."""
+"""The generated pages: where each value of a paper comes from, and which pages there are."""
 
 from pathlib import Path
 
 from fu.pipeline.documents import pages
-from fu.pipeline.provenance import catalogue
-from fu.pipeline.settings import papers
-from fu.plugins import load
 
 S = "section 1"
-
-
-def test_every_plugin_and_hyper_parameter_is_on_its_page() -> None:
-    for kind in catalogue.KINDS:
-        page = pages.plugins_page(kind)
-        for name in catalogue.available(kind):
-            assert f"\n## {name}\n" in page
-            params = getattr(load(kind, name), "Params", None)
-            for field, about in params.model_fields.items() if params else ():
-                assert f"| `{about.alias or field}` |" in page
-    both = pages.plugins_page("evaluation") + pages.plugins_page("audits")
-    for metric in catalogue.metrics().values():
-        assert f"| `{metric.name}` | {metric.label} |" in both
-
-
-def test_a_paper_page_has_every_target_method_and_source() -> None:
-    page, paper = pages.paper_page("fedosd"), papers.read_paper("fedosd")
-    assert [f"`fedosd_{name}`" in page for name in paper["artefacts"]] == [True] * len(paper["artefacts"])
-    for name, method in paper["methods"].items():
-        assert f"\n| `{name}` | {method['label']}{'' if method.get('in_paper', True) else ' *'} |" in page
-    for _, _, _, source in pages.sourced(papers.load("papers", "fedosd", "paper")):
-        assert source.replace("|", r"\|") in page
 
 
 def test_the_sourced_values_of_a_paper_have_their_place() -> None:

@@ -8,7 +8,7 @@ import pytest
 from fu.errors import UserError
 from fu.pipeline.documents import reports
 from fu.pipeline.documents.kept import kept
-from fu.pipeline.documents.reports import Numbers, short
+from fu.pipeline.documents.reports import Numbers
 from fu.pipeline.provenance.digest import ROOT
 from tests.pipeline.kept_runs import write
 
@@ -36,15 +36,6 @@ def numbers(tmp_path: Path) -> Numbers:
     texts = {"verdicts.csv": "\n".join([*VERDICTS, ""]), "table.csv": TABLE}
     write(tmp_path, "fedosd", "mine", texts, hours=1.25, seeds=[0, 1, 2])
     return Numbers({one.name: one for one in kept(tmp_path)})
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(14.77, "14.8"), (0.25, ".25"), (-0.5, "-.5"), (-14.0, "-14"), (0, "0"), (0.000041, ".000041"), (1234, "1.23e+03"),
-     (float("inf"), "inf"), (0.9999, "1")],
-)  # fmt: skip
-def test_numbers_have_three_digits(value: float, text: str) -> None:
-    assert short(value) == text
 
 
 def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:

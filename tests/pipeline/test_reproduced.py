@@ -90,17 +90,9 @@ def test_a_claim_is_counted_once_as_judged_with_the_most_seeds(tmp_path: Path) -
     assert f"{scale}3 seeds / {scale}10 seeds |" in reproduced.page(two)
 
 
-def test_the_page_of_results_links_every_file_and_says_what_was_edited(tmp_path: Path) -> None:
-    texts = {"fig3.csv": "a\n", "fig3.rows.csv": "a\n", "fig3.png": "", "table8.csv": "a\n"}
-    folder = write(tmp_path, "fedosd", "mine", texts, remark="On a loaded machine.", edited=True)
-    lines = reproduced.results(kept(tmp_path)).splitlines()
-    assert "| fedosd | [mine](#fedosd-mine) | preset reduced, 2 seeds | 1.5 | cpu | fig3, table8 |" in lines
-    place = "measurements/fedosd/mine"
-    assert lines[-9:] == [
-        *("## fedosd: mine", "", "Commit c0ffee, edited. On a loaded machine.", ""),
-        f"`fedosd_fig3`: [csv]({place}/fig3.csv), [png]({place}/fig3.png), [rows.csv]({place}/fig3.rows.csv)",
-        *("", f"![fig3]({place}/fig3.png)", "", f"`fedosd_table8`: [csv]({place}/table8.csv)"),
-    ]
+def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
+    folder = write(tmp_path, "fedosd", "mine", {"table8.csv": "a\n"}, remark="On a loaded machine.", edited=True)
+    assert "Commit c0ffee, edited. On a loaded machine." in reproduced.results(kept(tmp_path)).splitlines()
     (folder / "table8.csv").write_text("b\n")
     assert "**Not as it was kept**: table8.csv was edited." in reproduced.results(kept(tmp_path)).splitlines()
 

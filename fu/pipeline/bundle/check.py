@@ -88,7 +88,7 @@ def check(path: Path) -> tuple[list[str], str]:
     with opened(path) as (folder, root, described):
         files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
         contents = {name: (str(file.stat().st_size), checksum(file)) for name, file in files.items()}
-        artefacts, problems = read(root / "artefacts")
+        artefacts, damaged = read(root / "artefacts")
         first, top = [f"artefacts/{'/'.join(one.key)}{CERTIFIED}" for one in artefacts], f"{root.relative_to(folder)}/"
         # A certificate may name any file: only those of the bundle are read.
         read_once = cache(lambda name: certificate.read(root / name) if top + name in files else None)
@@ -96,6 +96,7 @@ def check(path: Path) -> tuple[list[str], str]:
             jobs, gaps = jobs_behind(first, read_once)
         except MALFORMED as error:  # a seal alone makes no certificate
             raise UserError(f"{path}: contains a certificate that fu did not write ({error!r}).") from None
+    problems = [*damaged.values()]
     del contents[METADATA]
     for name in sorted(dict(contents.items() ^ described.items())):
         wrong = "does not match" if {name} <= contents.keys() & described.keys() else "is not listed in"

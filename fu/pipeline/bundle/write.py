@@ -46,14 +46,13 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
     bundle, or a file cannot be read or written.
     """
     root, pending = Path(plan.root), Pending(plan)
-    artefacts, wrong = read(root / "artefacts")
-    made, damaged = {artefact.key: artefact for artefact in artefacts}, {text.partition(":")[0]: text for text in wrong}
+    artefacts, damaged = read(root / "artefacts")
+    made = {"_".join(artefact.key): artefact for artefact in artefacts}
     good, jobs, old = list[Artefact](), Jobs(), list[str]()
     read_once = cache(lambda name: certificate.read(root / name))
     for job in (job for job in plan.asked(targets) if job.stage == "publish"):
         target = f"{job.names['paper']}_{job.names['artefact']}"
-        artefact = made.get((job.names["paper"], job.names["artefact"]))
-        if artefact is None:
+        if (artefact := made.get(target)) is None:
             yield damaged.get(target, f"{target}: not made yet, so left out.")
             continue
         behind, gaps = jobs_behind([str(Path(job.certificate).relative_to(root))], read_once)

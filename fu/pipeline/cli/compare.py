@@ -45,15 +45,15 @@ class Run(NamedTuple):
     """Tables and figures by target, and a sentence on each that cannot be read."""
 
     artefacts: dict[str, Artefact]
-    wrong: list[str]
+    wrong: dict[str, str]
 
 
 def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Comparison:
     """Compare two runs, or those tables and figures that `targets` name; `UserError` where there is nothing."""
     with _run(first, targets) as a, _run(second, targets) as b:
         shared = sorted(a.artefacts.keys() & b.artefacts.keys())
-        wrong = [f"{name}: {text}" for name, run in (("A", a), ("B", b)) for text in run.wrong]
-        known = {name for run in (a, b) for name in (*run.artefacts, *(text.partition(":")[0] for text in run.wrong))}
+        wrong = [f"{name}: {text}" for name, run in (("A", a), ("B", b)) for text in run.wrong.values()]
+        known = {name for run in (a, b) for name in (*run.artefacts, *run.wrong)}
         if unknown := [target for target in targets if target not in known]:
             raise UserError(f"{first} and {second}: have no table or figure {unknown[0]!r}.")
         if not shared:
@@ -88,18 +88,18 @@ def _run(path: Path, targets: Sequence[str]) -> Iterator[Run]:
         yield _only(targets, *read(path / "artefacts"))
     elif tables := sorted(file for file in path.glob("*/*.csv") if not file.name.endswith(".rows.csv")):
         bare = Certificate("", "", {}, "", {}, {})
-        yield _only(targets, [Artefact(file.with_suffix(""), bare) for file in tables], [])
+        yield _only(targets, [Artefact(file.with_suffix(""), bare) for file in tables], {})
     else:
         raise UserError(
             f"{path}: has neither a folder 'artefacts', like results/smoke, nor tables, like docs/expected/smoke."
         )
 
 
-def _only(targets: Sequence[str], artefacts: list[Artefact], wrong: list[str]) -> Run:
+def _only(targets: Sequence[str], artefacts: list[Artefact], wrong: dict[str, str]) -> Run:
     named = {"_".join(artefact.key): artefact for artefact in artefacts}
     return Run(
         {name: artefact for name, artefact in named.items() if not targets or name in targets},
-        [text for text in wrong if not targets or text.partition(":")[0] in targets],
+        {name: text for name, text in wrong.items() if not targets or name in targets},
     )
 
 
@@ -187,12 +187,7 @@ def _about(artefact: Artefact) -> dict[str, str]:
     about = artefact.about
     several = {name: " and ".join(map(str, about[name])) or "none" for name in ("devices", "threads")}
     versions = {f"version of {library}": text for library, text in about["versions"].items()}
-    return {
-        "commit": artefact.commit,
-        "preset": about["preset"],
-        **several,
-        **versions,
-    }
+    return {"commit": artefact.commit, "preset": about["preset"], **several, **versions}
 
 
 def _largest(tables: dict[str, tuple[pd.DataFrame, int]]) -> Iterator[str]:

@@ -40,7 +40,7 @@ def why(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
 def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
     """Read every file behind these jobs; yield changed files, and artefacts that do not follow from their inputs."""
     pending = Pending(plan, thorough=True)
-    behind = [job for job in plan.behind(wanted) if _is_there(job)]
+    behind = [job for job in plan.behind(wanted) if any(Path(path).exists() for path in job.outputs.values())]
     reasons = {job.certificate: pending.reason(job) for job in tqdm(behind, "checking", unit=" job", disable=None)}
     pending.remember()
     for reason in reasons.values():
@@ -50,10 +50,6 @@ def verify(plan: Plan, wanted: Sequence[Job]) -> Iterator[str]:
         if job.stage == "publish" and reasons[job.certificate]:
             first = next(reason for before in plan.behind([job]) if (reason := pending.reason(before)))
             yield f"{'_'.join(job.names.values())} is out of date ({first.kind}: {first.text})."
-
-
-def _is_there(job: Job) -> bool:
-    return any(Path(path).exists() for path in job.outputs.values())
 
 
 def summary(plan: Plan, wanted: Sequence[Job]) -> str:

@@ -21,10 +21,9 @@ import re
 import signal
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import yaml
 
@@ -178,6 +177,16 @@ def version() -> Iterator[str]:
     yield from [*devices, f"GPU driver {gpus.driver()}"] if devices else ["no GPU"]
 
 
+OF_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
+    "results": results,
+    "plan": lambda plan, targets: [costs.table(plan, targets)],
+    "decide": lambda plan, targets: [decide.table(plan, targets)],
+    "why": explain.why,
+    "bundle": write.write,
+    "oracles": oracles,
+}
+
+
 def main(arguments: list[str]) -> None:
     """Read config.yaml and the overriding key=value pairs, and show what was requested."""
     pairs = [word for word in arguments[1:] if "=" in word]
@@ -187,20 +196,10 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["cell", name, *pairs]:
             lines = cell(_plan(pairs), name) if name else everything(_plan(pairs))
-        case ["results", *_]:
-            lines = results(_plan(pairs), targets)
-        case ["plan", *_]:
-            lines = [costs.table(_plan(pairs), targets)]
-        case ["decide", *_]:
-            lines = [decide.table(_plan(pairs), targets)]
-        case ["why", *_]:
-            lines = explain.why(_plan(pairs), targets)
-        case ["bundle", *_]:
-            lines = write.write(_plan(pairs), targets)
+        case [command, *_] if command in OF_TARGETS:
+            lines = OF_TARGETS[command](_plan(pairs), targets)
         case ["keep", name, *_]:
             lines = kept.keep(_plan(pairs), targets[1:], name)
-        case ["oracles", *_]:
-            lines = oracles(_plan(pairs), targets)
         case ["audit", archive, predictions, *csv] if archive and predictions:
             lines = audit.audit(Path(archive), Path(predictions), *map(Path, csv))
         case ["audit", *_]:
@@ -243,10 +242,6 @@ def worded(text: str) -> str:
 
 
 def _plan(pairs: list[str]) -> Plan:
-    return Plan(_config(pairs))
-
-
-def _config(pairs: list[str]) -> Any:
     config = read_yaml(config_file())
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -256,7 +251,7 @@ def _config(pairs: list[str]) -> Any:
             config[key] = yaml.safe_load(text)
         except (yaml.YAMLError, ValueError, RecursionError):
             raise UserError(f"config: {key}: {text!r} is not valid YAML.") from None
-    return config
+    return Plan(config)
 
 
 def run(arguments: list[str]) -> int:

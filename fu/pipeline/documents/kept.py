@@ -143,22 +143,20 @@ def keep(plan: Plan, targets: Sequence[str], name: str, below: Path = FOLDER) ->
 def _artefacts(plan: Plan, jobs: Sequence[Job]) -> list[Artefact]:
     """Return what the jobs have made; `UserError` where one has not, or would make something else today."""
     there, wrong = read(Path(plan.root) / "artefacts")
-    made, pending = {one.key: one for one in there}, Pending(plan)
-    found = []
+    made, pending, found = {"_".join(one.key): one for one in there}, Pending(plan), []
     for job in jobs:
         target = f"{job.names['paper']}_{job.names['artefact']}"
-        artefact, reason = made.get((job.names["paper"], job.names["artefact"])), pending.reason(job)
+        artefact, reason = made.get(target), pending.reason(job)
         lacking = sorted({*plan.seeds(job.paper)} - {*artefact.about["spec"]["seeds"]}) if artefact else []
         if artefact and not reason and not lacking:
             found.append(artefact)
             continue
-        damaged = [text.removesuffix(".") for text in wrong if text.startswith(f"{target}: ")]
         if lacking:
             why = f"{target}: made without seeds {', '.join(map(str, lacking))}"
         elif artefact and reason:
             why = f"{target}: out of date ({reason.text})"
         else:
-            why = damaged[0] if damaged else f"{target}: not made yet"
+            why = wrong.get(target, f"{target}: not made yet").removesuffix(".")
         raise UserError(f"{why}; run `make reproduce TARGETS={target}`.")
     pending.remember()
     return found

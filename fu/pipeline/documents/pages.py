@@ -11,12 +11,12 @@ from fu import plugins
 from fu.claims.rows import Operand
 from fu.data.dataset import about
 from fu.federation.losses import OBJECTIVES
-from fu.pipeline.documents import kept, reports, reproduced
+from fu.pipeline.documents import kept, reference, reports, reproduced
+from fu.pipeline.documents.reference import rows
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings import papers, reference
+from fu.pipeline.settings import papers
 from fu.pipeline.settings.records import Paper, Scenario
-from fu.pipeline.settings.reference import rows
 from fu.pipeline.settings.sources import origin_of
 
 ORIGINS = {
@@ -186,14 +186,11 @@ def sourced(raw: dict[str, Any]) -> Iterator[tuple[str, str, Any, str]]:
     """Yield place, setting, value and source of every value in a paper's file."""
 
     def walk(tree: Any, *path: str) -> Iterator[tuple[str, Any, str]]:
-        if isinstance(tree, dict) and set(tree) == {"value", "source"}:
-            yield ".".join(path), tree["value"], tree["source"]
-        elif isinstance(tree, dict):
-            for key, below in tree.items():
-                yield from walk(below, *path, key)
+        for below, leaf in papers.leaves(tree, *path):
+            if isinstance(leaf, dict):
+                yield ".".join(below), leaf["value"], leaf["source"]
 
-    yield from (("everywhere", *leaf) for leaf in walk({"seeds": raw["seeds"]}))
-    yield from (("everywhere", *leaf) for leaf in walk(raw["settings"]))
+    yield from (("everywhere", *leaf) for leaf in walk({"seeds": raw["seeds"], **raw["settings"]}))
     for name, entry in ((name, one) for group in GROUPS for name, one in raw.get(group, {}).items()):
         parts = {"": entry.get("settings", {}), **{part: entry.get(part, {}) for part in ("params", "grid")}}
         yield from ((f"`{name}`", *leaf) for part, tree in parts.items() for leaf in walk(tree, *filter(None, [part])))

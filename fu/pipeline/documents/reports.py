@@ -18,9 +18,9 @@ from fu.artefacts.verdicts import ALL, several
 from fu.errors import UserError, nearest
 from fu.pipeline.documents import reproduced
 from fu.pipeline.documents.kept import Kept
+from fu.pipeline.documents.reference import rows
 from fu.pipeline.plan.estimates import counted
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings.reference import rows
 
 FOLDER = ROOT / "docs/reports"
 TEMPLATE = ".md.in"

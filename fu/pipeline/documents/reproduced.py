@@ -10,9 +10,9 @@ from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
 from fu.claims.testing import unseen
 from fu.pipeline.documents.kept import Kept, kept
+from fu.pipeline.documents.reference import rows
 from fu.pipeline.plan.estimates import counted as number_of
 from fu.pipeline.settings import papers
-from fu.pipeline.settings.reference import rows
 
 VERDICTS = "measurements/verdicts.md"
 RESULTS = "results.md"

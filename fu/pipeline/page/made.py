@@ -68,11 +68,13 @@ class Artefact:
         return self.path.with_name(f"{self.path.name}.{suffix}")
 
 
-def read(folder: Path) -> tuple[list[Artefact], list[str]]:
-    """Return the artefacts in a folder, sorted, and a sentence on each that is left out, as something is damaged."""
+def read(folder: Path) -> tuple[list[Artefact], dict[str, str]]:
+    """Return the artefacts in a folder, sorted; and, by target, a sentence on each that is left out as damaged."""
     ends = [(file, end) for end in (".md", CERTIFIED) for file in folder.glob(f"*/[!.]*{end}")]
-    checked = [_checked(stem) for stem in sorted({file.with_name(file.name.removesuffix(end)) for file, end in ends})]
-    return [one for one in checked if isinstance(one, Artefact)], [one for one in checked if isinstance(one, str)]
+    stems = sorted({file.with_name(file.name.removesuffix(end)) for file, end in ends})
+    checked = {stem: _checked(stem) for stem in stems}
+    wrong = {"_".join(stem.parts[-2:]): one for stem, one in checked.items() if isinstance(one, str)}
+    return [one for one in checked.values() if isinstance(one, Artefact)], wrong
 
 
 def _checked(stem: Path) -> Artefact | str:

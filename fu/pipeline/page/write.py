@@ -60,7 +60,7 @@ def render(
 
     `some`: of these artefacts alone, which were read and found to be as their jobs wrote them.
     """
-    artefacts, wrong = read(root / "artefacts") if some is None else (some, [])
+    artefacts, wrong = read(root / "artefacts") if some is None else (some, {})
     scenarios = [scenario for artefact in artefacts for scenario in artefact.about["spec"]["scenarios"]]
     names = [*papers, *sorted({artefact.key[0] for artefact in artefacts} - {*papers})]
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -73,7 +73,7 @@ def render(
         description=description,
         papers=[_paper(name, papers.get(name), artefacts) for name in names],
         artefacts=artefacts,
-        wrong=wrong,
+        wrong=wrong.values(),
         stand_ins=sorted({f"{one['data']} in place of {one['replaces']}" for one in scenarios if one["replaces"]}),
         methods=_methods(papers, artefacts),
         costs={path: cost["seconds"] for artefact in artefacts for path, cost in artefact.about["costs"].items()},

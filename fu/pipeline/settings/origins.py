@@ -1,9 +1,8 @@
 """Where the settings of a scenario come from: the sources that a paper's file states, else the file with the value."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from fu.pipeline.settings.papers import coordinates, load
+from fu.pipeline.settings.papers import coordinates, leaves, load
 from fu.pipeline.settings.records import Config, Preset, Scenario
 
 AGAIN = "retraining"  # before the settings of retraining
@@ -28,10 +27,11 @@ def origins(
         for place, tree in layers.items():
             for key in path:
                 tree = tree.get(key) or {}
-            for setting, source in _leaves(tree, place):
+            for path_below, value in leaves(tree):
+                setting = ".".join(path_below)
                 for inside in [one for one in found if one.startswith(f"{prefix}{setting}.")]:
                     del found[inside]
-                found[f"{prefix}{setting}"] = source
+                found[f"{prefix}{setting}"] = value["source"] if isinstance(value, dict) else place
 
     add("settings")
     for scenario in reversed(line):
@@ -41,12 +41,3 @@ def origins(
     found |= {f"{AGAIN}.{key}": source for key, source in found.items() if key.startswith("unlearning.")}
     add("methods", method, "settings", prefix=f"{AGAIN}.")
     return found
-
-
-def _leaves(tree: Any, place: str, *path: str) -> Iterator[tuple[str, str]]:
-    """Yield name and source of every value; a plain one is from the file itself."""
-    if not isinstance(tree, dict) or {*tree} == {"value", "source"}:
-        yield ".".join(path), tree["source"] if isinstance(tree, dict) else place
-        return
-    for key, below in tree.items():
-        yield from _leaves(below, place, *path, key)

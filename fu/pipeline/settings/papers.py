@@ -1,8 +1,7 @@
 """Read papers, presets and overrides, and merge them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import reduce
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -20,12 +19,9 @@ from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
-ENTRIES: dict[str, type[BaseModel]] = {
-    "scenarios": Scenario,
-    "trainings": Trained,
-    "methods": Method,
-    "artefacts": Artefact,
-}
+SOURCED = {"value", "source"}
+ENTRIES: dict[str, type[BaseModel]]
+ENTRIES = {"scenarios": Scenario, "trainings": Trained, "methods": Method, "artefacts": Artefact}
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster
 KEYS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "merge")}
 
@@ -43,15 +39,6 @@ def _mapping(values: Any, where: str) -> dict[str, Any]:
         got = "nothing" if values is None else type(values).__name__
         raise UserError(f"{where}: must be a mapping (key: value), got {got}.")
     return values
-
-
-def _check_text(value: Any, where: str) -> None:
-    """Raise `UserError` if a key is not text; YAML files are checked when read, but not `--config`."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inside in items:
-        if isinstance(value, dict) and not isinstance(key, str):
-            raise UserError(f"{where}: keys must be text, got {key!r}.")
-        _check_text(inside, f"{where}: {key}")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -89,13 +76,12 @@ def _check_keys(node: yaml.Node | None, where: str) -> None:
 
 def config_file() -> Path:
     """Return the config of the working directory, wherever Snakemake's users keep it; else this checkout's."""
-    places = (Path("config.yaml"), Path("config/config.yaml"))
+    places = Path("config.yaml"), Path("config/config.yaml")
     return next((path for path in places if path.exists()), ROOT / "config.yaml")
 
 
 def configured(values: Any) -> Config:
     """Return the typed config of what Snakemake read from config.yaml and the command line."""
-    _check_text(values, "config")
     return validate(Config, values, "config")
 
 
@@ -123,9 +109,18 @@ def without_sources(tree: Any) -> Any:
     """Return the plain values of a tree with `{value: ..., source: ...}` leaves."""
     if not isinstance(tree, dict):
         return tree
-    if set(tree) == {"value", "source"}:
+    if {*tree} == SOURCED:
         return tree["value"]
     return {key: without_sources(below) for key, below in tree.items()}
+
+
+def leaves(tree: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the path and the value of every leaf, `{value: ..., source: ...}` where its source is stated."""
+    if not isinstance(tree, dict) or {*tree} == SOURCED:
+        yield path, tree
+        return
+    for key, below in tree.items():
+        yield from leaves(below, *path, key)
 
 
 def read_paper(name: str) -> dict[str, Any]:
@@ -172,27 +167,24 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     papers, where, stated, grids, claims = {}, {}, {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
+        first, tree = f"{name}.yaml", read_paper(name)
+        own, grids[name], place = validate(Paper, tree, first), _grids(tree), first
         layers = {
-            f"{name}.yaml": read_paper(name),
             f"{config.preset}.yaml: papers.{name}": merge(seeds, without_sources(preset.papers.get(name, {}))),
             f"config.yaml: overrides.{name}": without_sources(config.overrides.get(name, {})),
         }
-        *below, (place, top) = [(place, layer) for place, layer in list(layers.items())[:depth] if layer != {}]
-        lower: Any = reduce(merge, (layer for _, layer in below), {})
-        if below:
-            _check_known(lower, top, place)
-        where[name], first = place, next(iter(layers))
-        merged = validate(Paper, merge(lower, top), place)
-        alone = _expanded(validate(Paper, layers[first], first), first)
+        above = {place: layer for place, layer in [*layers.items()][: depth - 1] if layer != {}}
+        for place, layer in above.items():
+            _check_known(tree, layer, place)
+            tree = merge(tree, layer)
+        alone, merged, where[name] = _expanded(own, first), validate(Paper, tree, place), place
         varies = any(scenario.vary for scenario in merged.scenarios.values())
         stated[name] = set(alone.scenarios if varies else ())
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
         if config.seeds:
             papers[name] = papers[name].model_copy(update={"seeds": config.seeds})
-        grids[name] = _grids(layers[first])
-        own = validate(Paper, layers[first], first).claims if below else {}
-        claims[name] = {key for key, claim in merged.claims.items() if own.get(key) != claim}
+        claims[name] = {key for key, claim in merged.claims.items() if not above or own.claims.get(key) != claim}
     known = files("papers")
     for place, given in (
         ("config.yaml: overrides", config.overrides if depth > 2 else {}),
@@ -348,14 +340,13 @@ def coordinates(at: Mapping[str, Any]) -> str:
 def _with_shown(paper: Paper, where: str) -> Paper:
     """Return the paper with every training and method added to the artefacts in its `shown_in`."""
     artefacts = dict(paper.artefacts)
-    entries = [("trainings", name, entry.shown_in) for name, entry in paper.trainings.items()]
-    entries += [("methods", name, entry.shown_in) for name, entry in paper.methods.items()]
-    for group, name, several in entries:
-        for shown in several:
-            if shown not in artefacts:
-                hint = nearest(shown, artefacts)
-                raise UserError(f"{where}: {group}.{name}.shown_in: there is no artefact {shown!r}{hint}.")
-            listed = getattr(artefacts[shown], group)
-            if name not in listed:
-                artefacts[shown] = artefacts[shown].model_copy(update={group: [*listed, name]})
+    for group in ("trainings", "methods"):
+        for name, entry in getattr(paper, group).items():
+            for shown in entry.shown_in:
+                if shown not in artefacts:
+                    hint = nearest(shown, artefacts)
+                    raise UserError(f"{where}: {group}.{name}.shown_in: there is no artefact {shown!r}{hint}.")
+                listed = getattr(artefacts[shown], group)
+                if name not in listed:
+                    artefacts[shown] = artefacts[shown].model_copy(update={group: [*listed, name]})
     return paper.model_copy(update={"artefacts": artefacts})

@@ -1,9 +1,10 @@
 """The typed settings of config.yaml, papers and presets. An unknown key is an error."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Claim, Display
@@ -14,7 +15,7 @@ from fu.data.sharing import Sharing
 from fu.errors import UserError, nearest
 from fu.federation.sgd import LocalSGD
 from fu.pipeline.provenance import cached, catalogue
-from fu.pipeline.settings.types import GridKey, Names, Pattern, Seeds, Value, Varied, Word, typed
+from fu.pipeline.settings.types import Distinct, GridKey, Names, Pattern, Seeds, Value, Varied, Word, typed
 from fu.plugins import Choice
 from fu.types import Count, Different, Name, Strict
 
@@ -225,10 +226,9 @@ def _check_plugin(field: str, kind: str, chosen: Choice, *facts: Any) -> None:
     try:
         catalogue.check(kind, chosen.name, f"{field}.name")
         params = plugins.params(kind, chosen, field)
+        plugins.load(kind, chosen.name).check(*facts, params)
     except UserError as error:
         raise ValueError(str(error).removesuffix(".")) from None
-    try:
-        plugins.load(kind, chosen.name).check(*facts, params)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
     except Exception as error:
@@ -244,8 +244,8 @@ class Phase(LocalSGD, Strict):
     with_replacement: bool = Field(False, description="whether the same client can be drawn more than once for a round")
     evaluate_every: Count = Field(description="number of rounds between two measurements for the curves")
     evaluate_last: Count = Field(1, description="number of final rounds that are all measured")
-    traced: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="evaluators (fu/evaluation) to measure; they must define `trace` or `count`"
+    traced: Distinct = Field(
+        [], description="evaluators (fu/evaluation) to measure; they must define `trace` or `count`"
     )
 
 
@@ -256,16 +256,11 @@ INHERITED = tuple(Phase.model_fields)  # null: as in the phase before
 class Training(Phase):
     """Training of the original model."""
 
-    method: Choice = Field(description="the training algorithm (fu/training)")
-    rounds: Count = Field(description="number of rounds")
-    history: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="histories to record for methods that need them (fu/histories)"
+    method: Annotated[Choice, AfterValidator(partial(_of_file, "training"))] = Field(
+        description="the training algorithm (fu/training)"
     )
-
-    @field_validator("method")
-    @classmethod
-    def _with_file(cls, method: Choice) -> Choice:
-        return _of_file("training", method)
+    rounds: Count = Field(description="number of rounds")
+    history: Distinct = Field([], description="histories to record for methods that need them (fu/histories)")
 
     @model_validator(mode="after")
     def _recorded(self) -> "Training":
@@ -344,13 +339,13 @@ class Settings(Strict):
         description="name -> evaluators (fu/evaluation) that run in one job and write {trial}.{name}.csv; adding a new "
         "name does not rerun the others; []: not run",
     )
-    chosen_by: Annotated[list[Name], Different] = Field(
+    chosen_by: Distinct = Field(
         ["r_acc_validation", "asr_validation"],
         min_length=1,
         description="metrics whose sum chooses the best grid point; lower-is-better metrics are subtracted",
     )
     grid: dict[GridKey, list[float | int | str]] = Field(
-        default_factory=dict,
+        {},
         description="setting (`unlearning.x`, `recovery.x`, `params.x`) -> values; each method runs with every "
         "combination, and tables show the best one on validation data; []: no grid",
     )
@@ -423,22 +418,17 @@ class Scenario(Strict):
     """One scenario of a paper: how it differs from the paper's common settings."""
 
     label: str = Field(description="label in tables")
-    base: Name | None = Field(
-        None,
-        description="the scenario to start from, with its settings and methods",
-    )
+    base: Name | None = Field(None, description="the scenario to start from, with its settings and methods")
     vary: dict[Word, Vary] = Field(
-        default_factory=dict,
+        {},
         description="short name -> setting and values; makes a scenario for every combination, named like mnist-p1-s4",
     )
-    at: dict[Word, Value] = Field(default_factory=dict, description="further coordinates: short name -> value")
-    settings: dict[str, Any] = Field(default_factory=dict, description="merged into the paper's settings")
+    at: dict[Word, Value] = Field({}, description="further coordinates: short name -> value")
+    settings: dict[str, Any] = Field({}, description="merged into the paper's settings")
     trainings: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="training -> params, settings and grid for this scenario only"
+        {}, description="training -> params, settings and grid for this scenario only"
     )
-    methods: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="method -> settings for this scenario only"
-    )
+    methods: dict[Name, dict[str, Any]] = Field({}, description="method -> settings for this scenario only")
 
 
 class Algorithm(Strict):
@@ -449,21 +439,17 @@ class Algorithm(Strict):
         "", description="who proposed it, or which variant it is (required for papers in this repository)"
     )
     in_paper: bool = Field(True, description="false: mark as not in the paper")
-    shown_in: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="further tables and figures that show it, besides those that list it"
-    )
-    params: dict[str, Any] = Field(default_factory=dict, description="its hyper-parameters")
+    shown_in: Distinct = Field([], description="further tables and figures that show it, besides those that list it")
+    params: dict[str, Any] = Field({}, description="its hyper-parameters")
 
 
 class Trained(Algorithm):
     """A training besides `original`: a plug-in with its own hyper-parameters and settings."""
 
     plugin: Name = Field(description="file name in fu/training or in your own folder, without .py")
-    settings: dict[str, Any] = Field(
-        default_factory=dict, description="`training`: merged into the scenario's settings.training"
-    )
+    settings: dict[str, Any] = Field({}, description="`training`: merged into the scenario's settings.training")
     grid: dict[GridKey, list[Value]] = Field(
-        default_factory=dict,
+        {},
         description="`params.x` or `training.x` -> values; trains with every combination and chooses the best on "
         "validation data",
     )
@@ -491,7 +477,7 @@ class Method(Algorithm):
         description="of a retraining: the method that is trained for as long and leaves all of the client in; audits "
         "look for its traces; null: the original models",
     )
-    settings: dict[str, Any] = Field(default_factory=dict, description="merged into the scenario's settings")
+    settings: dict[str, Any] = Field({}, description="merged into the scenario's settings")
 
     @model_validator(mode="after")
     def _one_start(self) -> "Method":
@@ -512,18 +498,14 @@ class Artefact(Display, Strict):
         False, description="whether workflow/published/{paper}/{artefact}.csv has the paper's numbers"
     )
     scenarios: Annotated[list[Pattern], Different] = Field(
-        default_factory=list,
+        [],
         description="scenarios, in order; one with `vary` means all its combinations; patterns like mnist-p*-s4 work",
     )
-    trainings: Annotated[list[Name], Different] = Field(default_factory=list, description="trainings, in order")
-    methods: Annotated[list[Name], Different] = Field(default_factory=list, description="methods, in order")
-    metrics: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="metrics, in order (METRICS in fu/evaluation)"
-    )
+    trainings: Distinct = Field([], description="trainings, in order")
+    methods: Distinct = Field([], description="methods, in order")
+    metrics: Distinct = Field([], description="metrics, in order (METRICS in fu/evaluation)")
     points: Literal["chosen", "all"] = Field("chosen", description="which points of a grid to show")
-    judges: Annotated[list[Name], Different] = Field(
-        default_factory=list, description="tables and figures whose claims are judged (kind: verdicts); []: all"
-    )
+    judges: Distinct = Field([], description="tables and figures whose claims are judged (kind: verdicts); []: all")
 
     @property
     def trains_only(self) -> bool:
@@ -546,12 +528,10 @@ class Paper(Strict):
     seeds: Seeds = Field(description="random seeds; every experiment runs once per seed")
     settings: dict[str, Any] = Field(description="settings shared by all scenarios")
     scenarios: dict[Name, Scenario] = Field(description="name -> scenario")
-    trainings: dict[Name, Trained] = Field(default_factory=dict, description="name -> training, besides `original`")
-    methods: dict[Name, Method] = Field(default_factory=dict, description="name -> method")
+    trainings: dict[Name, Trained] = Field({}, description="name -> training, besides `original`")
+    methods: dict[Name, Method] = Field({}, description="name -> method")
     artefacts: dict[Name, Artefact] = Field(description="name -> table or figure")
-    claims: dict[Name, Claim] = Field(
-        default_factory=dict, description="name -> claim of the paper, judged in a table of kind verdicts"
-    )
+    claims: dict[Name, Claim] = Field({}, description="name -> claim of the paper, judged in a table of kind verdicts")
 
     def judged(self, entry: Artefact) -> dict[str, Claim]:
         """Return the claims that an artefact judges: those about the artefacts that it names, or all."""
@@ -578,10 +558,8 @@ class Preset(Strict):
 
     description: str = Field(description="purpose of the preset")
     seeds: Seeds | None = Field(None, description="random seeds; override those of the papers")
-    replace_datasets: dict[str, str] = Field(default_factory=dict, description="data set -> its replacement")
-    papers: dict[Name, dict[str, Any]] = Field(
-        default_factory=dict, description="paper -> settings to merge into its YAML file"
-    )
+    replace_datasets: dict[str, str] = Field({}, description="data set -> its replacement")
+    papers: dict[Name, dict[str, Any]] = Field({}, description="paper -> settings to merge into its YAML file")
 
     @field_validator("replace_datasets")
     @classmethod

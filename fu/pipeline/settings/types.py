@@ -34,6 +34,8 @@ def _varied(value: Any, read: ValidatorFunctionWrapHandler) -> Any:
 def typed(value: Any) -> Any:
     """Read numbers, true, false and null inside lists and mappings, which `snakemake --config` leaves as text."""
     if isinstance(value, dict):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise ValueError(f"keys must be text, got {wrong[0]!r}")
         return {key: typed(below) for key, below in value.items()}
     if isinstance(value, list):
         return [typed(below) for below in value]
@@ -56,7 +58,8 @@ def _grid_key(key: str) -> str:
 
 Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
 Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9._*-]*$", max_length=80)]
-Names = Annotated[list[Name], BeforeValidator(_listed), Different]
+Distinct = Annotated[list[Name], Different]
+Names = Annotated[Distinct, BeforeValidator(_listed)]
 Seed = Annotated[int, Field(ge=0)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]
 Value = float | int | str

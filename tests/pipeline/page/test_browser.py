@@ -48,16 +48,12 @@ def make() -> None:
     (ROOT / "index.html").write_text(render(ROOT, "smoke", "Small.", papers))
 
 
-def look(script: str, width: int = DESKTOP, dark: bool = False) -> Any:
+def look(script: str, width: int = DESKTOP) -> Any:
     """Return what a script returns that looks at the page; nothing may be logged as an error meanwhile."""
     outer = (ROOT / "outer.html").absolute()
     outer.write_text(OUTER.format(width=width, script=script))
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=browser", "--allow-file-access-from-files"]
-    words += [
-        "--virtual-time-budget=5000",
-        "--enable-logging=stderr",
-        f"--blink-settings=preferredColorScheme={1 - dark}",
-    ]
+    words += ["--virtual-time-budget=5000", "--enable-logging=stderr"]
     command = [str(CHROMIUM), *words, "--dump-dom", outer.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert re.findall(r".*CONSOLE.*", done.stderr) == []
@@ -65,17 +61,15 @@ def look(script: str, width: int = DESKTOP, dark: bool = False) -> Any:
     return json.loads(unescape(text))
 
 
-@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_nothing_is_wider_than_the_window_and_names_and_colours_are_there(width: int, dark: bool) -> None:
+def test_nothing_is_wider_than_the_window_and_whatever_can_be_used_has_a_name(width: int) -> None:
     script = """d.querySelectorAll('details').forEach(one => one.open = true);
     const bare = [...d.querySelectorAll('button, a, select, input, article, section, img:not([alt=""])')]
       .filter(one => !(one.textContent.trim() || one.ariaLabel || one.alt || one.querySelector('img')));
-    return [d.documentElement.scrollWidth, bare.length, w.getComputedStyle(d.body).backgroundColor]"""
-    wide, bare, colour = look(script, width, dark)
+    return [d.documentElement.scrollWidth, bare.length]"""
+    wide, bare = look(script, width)
     assert wide <= width
     assert bare == 0
-    assert colour == ("rgb(20, 24, 29)" if dark else "rgb(246, 247, 249)")
 
 
 def test_search_finds_what_has_all_words_and_a_link_leads_to_what_it_hides() -> None:
@@ -136,14 +130,3 @@ def test_the_matrix_is_sorted_by_a_click_and_keeps_its_first_column_in_sight() -
     assert states[0] == "ascending"
     assert {*states[1:]} == {"none"}
     assert position == "sticky"
-
-
-def test_the_theme_is_turned_and_contents_are_closed_where_there_is_no_room() -> None:
-    script = """const colour = () => w.getComputedStyle(d.body).backgroundColor, before = colour();
-    w.theme.click();
-    const turned = colour();
-    w.theme.click();
-    return [before, turned, colour(), w.contents.open]"""
-    before, turned, again, contents = look(script, PHONE)
-    assert before == again != turned
-    assert not contents
