@@ -4,7 +4,8 @@ Every client (c) is forgotten on every partition (p), in N runs each. In the mix
 e_cpn clients are random and partitions are fixed. The interval over clients is Student's t over the means of the
 clients: exact in a balanced design with normal effects, whatever the variances of a, b and e are (Searle, Casella and
 McCulloch 1992, section 4.3). It is about further clients. The interval over runs holds for these clients
-and partitions alone, and is about further draws in training.
+and partitions alone, and is about further draws in training; as runs of some cells may vary more than those of others,
+its degrees of freedom are those of Welch (1947) and Satterthwaite (1946).
 """
 
 from collections.abc import Sequence
@@ -38,20 +39,21 @@ def crossed(cells: Sequence[Sequence[Cell]]) -> Crossed:
     """Return the inference from `cells[c][p]`, two models of a kind in each at least; all cells weigh the same."""
     means = [np.mean([u.mean() - r.mean() for u, r in client]) for client in cells]
     every = [cell for client in cells for cell in client]
-    squared = sum(u.var(ddof=1) / len(u) + r.var(ddof=1) / len(r) for u, r in every) / len(every) ** 2
-    freedom = sum(len(u) + len(r) - 2 for u, r in every)
+    errors = [(of.var(ddof=1) / len(of), len(of) - 1) for cell in every for of in cell]  # squared, of each mean
+    total = sum(squared for squared, _ in errors)
+    freedom = total**2 / sum(squared**2 / free for squared, free in errors) if total else 1
     number, mean = len(cells), float(np.mean(means))
     between = float(np.std(means, ddof=1)) if number > 1 else nan
     return Crossed(
         mean,
         _interval(mean, between / sqrt(number), number - 1),
-        _interval(mean, sqrt(squared), freedom),
+        _interval(mean, sqrt(total) / len(every), freedom),
         between,
         float(np.sqrt(np.mean([u.var(ddof=1) for u, _ in every]))),
     )
 
 
-def _interval(mean: float, error: float, freedom: int) -> Interval:
+def _interval(mean: float, error: float, freedom: float) -> Interval:
     from scipy.special import stdtrit  # half a second that others need not pay
 
     half = float(-stdtrit(freedom, OUTSIDE)) * error if freedom else nan

@@ -18,15 +18,25 @@ LEVEL = 0.05
 def power(control: Floats, retrained: Floats, level: float) -> float:
     """Return how often models like the control's [N] are found among ones like retrained models [M], by simulation.
 
-    Both kinds are drawn with replacement, as many as there are, and compared by a one-sided test of Student's t.
+    Both kinds are drawn by `resampled`, as many as there are, and compared by a one-sided test of Student's t.
     """
     from scipy.special import stdtrit  # half a second that others need not pay
 
     random = np.random.default_rng(SEED)
-    one, other = (of[random.integers(len(of), size=(SIMULATIONS, len(of)))] for of in (control, retrained))
+    one, other = (resampled(of, random) for of in (control, retrained))
     error = np.sqrt(one.var(1, ddof=1) / one.shape[1] + other.var(1, ddof=1) / other.shape[1])
     limit = stdtrit(len(control) + len(retrained) - 2, 1 - level)
     return float((one.mean(1) - other.mean(1) > limit * error).mean())
+
+
+def resampled(values: Floats, random: np.random.Generator) -> Floats:
+    """Return draws [S, N] with replacement of values [N], spread so that their variance is the sample's (over N - 1).
+
+    Drawn as they are, they would vary less, by (N - 1) / N, and the power would be too large.
+    """
+    number, mean = len(values), values.mean()
+    spread = mean + (values - mean) * np.sqrt(number / (number - 1))
+    return np.asarray(spread[random.integers(number, size=(SIMULATIONS, number))])
 
 
 def resolution(powers: Mapping[float, float]) -> float | None:

@@ -1,9 +1,11 @@
 """Power and the bound on what is left: by hand, and their coverage."""
 
+from math import sqrt
+
 import numpy as np
 import pytest
 
-from fu.audits.share import bound, power, resolution
+from fu.audits.share import bound, power, resampled, resolution
 
 ZERO = np.array([-1.0, 0, 0, 1])
 
@@ -25,6 +27,11 @@ def test_power_is_the_level_where_nothing_is_left_and_1_where_much_is() -> None:
     one = (none - none.mean()) / none.std()
     other = (much - much.mean()) / much.std()
     assert power(one + 0.5, other, 0.05) == pytest.approx(0.63, abs=0.05)
+
+
+def test_what_is_drawn_varies_as_the_models_do() -> None:
+    drawn = resampled(np.array([0.0, 2]), np.random.default_rng(0))  # mean 1, variance 2
+    assert np.unique(drawn) == pytest.approx([1 - sqrt(2), 1 + sqrt(2)])
 
 
 def test_the_resolution_is_the_least_share_with_power_as_all_larger_ones() -> None:
