@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,6 @@ def test_a_module_makes_the_same_bytes_in_the_folder_that_it_runs_in(toy: Projec
 
 
 @pytest.mark.whole
-@pytest.mark.skipif(not shutil.which("snakedeploy"), reason="needs snakedeploy, in an environment of its own, in PATH")
 def test_snakedeploy_sets_up_a_folder_that_plans_with_its_config(tmp_path: Path) -> None:
     (tmp_path / "github/owner").mkdir(parents=True)
     project = with_toy(tmp_path / "github/owner/fu")
@@ -93,7 +93,10 @@ def test_snakedeploy_sets_up_a_folder_that_plans_with_its_config(tmp_path: Path)
     for words in (("init", "-q"), ("add", "--all"), ("commit", "-qm", "c"), ("tag", "v1")):
         subprocess.run([*git, *words], cwd=project.root, check=True)
     mine = Project(tmp_path / "mine")
-    deploy = ["snakedeploy", "deploy-workflow", str(project.root), str(mine.root), "--tag", "v1"]
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    programs = tmp_path / "venv/bin"  # its libraries are not those of the lock file
+    subprocess.run([programs / "pip", "install", "--quiet", "snakedeploy"], check=True)
+    deploy = [programs / "snakedeploy", "deploy-workflow", str(project.root), str(mine.root), "--tag", "v1"]
     subprocess.run(deploy, check=True, env={**os.environ, "PYTHONPATH": ""})
     mine.edit("config/config.yaml", "threads: 1", "threads: 2")
     done = mine.run(
