@@ -5,6 +5,7 @@ is not defended.
 """
 
 import argparse
+import compileall
 import multiprocessing
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -56,6 +58,8 @@ def copy(place: Path) -> None:
         if (ROOT / name).is_file():  # not one that was deleted since
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)
+    # Checked against the source by its hash, so that a mutant's own file is compiled, and no other.
+    compileall.compile_dir(place / "fu", quiet=1, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
 
 
 def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None) -> int | None:

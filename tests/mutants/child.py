@@ -43,7 +43,7 @@ class Quickest:
 
 
 def run_pytest(place: Path, tests: Sequence[str]) -> None:
-    """Become pytest in a copy, without bytecode: that of an old file of equal size and second would be the mutant's."""
+    """Become pytest in a copy and write no bytecode, which could be a mutant's of the same size and second."""
     os.chdir(place)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("fu", "tests")]:
         del sys.modules[name]  # imported with this function, and not from the copy
