@@ -96,7 +96,7 @@ def test_snakedeploy_sets_up_a_folder_that_plans_with_its_config(tmp_path: Path)
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
     programs = tmp_path / "venv/bin"  # its libraries are not those of the lock file
     subprocess.run([programs / "pip", "install", "--quiet", "snakedeploy"], check=True)
-    deploy = [programs / "snakedeploy", "deploy-workflow", str(project.root), str(mine.root), "--tag", "v1"]
+    deploy = [str(programs / "snakedeploy"), "deploy-workflow", str(project.root), str(mine.root), "--tag", "v1"]
     subprocess.run(deploy, check=True, env={**os.environ, "PYTHONPATH": ""})
     mine.edit("config/config.yaml", "threads: 1", "threads: 2")
     done = mine.run(
