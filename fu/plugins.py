@@ -148,8 +148,8 @@ def params(kind: str, choice: Choice, where: str) -> Any:
         raise UserError(f"{_place(error) or file}: {_told(error)}, in Params of {file} ({where}).") from None
 
 
-def odd(values: Any, *kinds: type) -> str:
-    """Return in words what is not of these kinds; "" where all values, by name, are."""
+def mismatch(values: Any, *kinds: type) -> str:
+    """Describe the first value that is not of these types, or `values` if it is no dictionary; "" if all fit."""
     if not isinstance(values, dict):
         return type(values).__name__
     wrong = [(name, type(value).__name__) for name, value in values.items() if not isinstance(value, kinds)]

@@ -25,7 +25,7 @@ INSTEAD = {"local_epochs": "local_steps", "local_steps": "local_epochs"}
 
 
 def names(kind: str) -> list[str]:
-    """Return the names of a kind's plug-ins, those in users' own folders included."""
+    """Return the names of a kind's plug-ins, including those in users' folders."""
     folders = [*importlib.import_module(f"fu.{kind}").__path__, *(str(folder / kind) for folder in plugins.FOLDERS)]
     complete = set()
     for module in pkgutil.iter_modules(folders):

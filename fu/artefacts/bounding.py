@@ -39,7 +39,7 @@ class Left(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What all audits of a scenario say: each audit, how much is left, and by method the verdict."""
+    """The audits of a scenario, how much is left, and the verdict on each method."""
 
     audits: list[Judged]
     left: Left
@@ -47,7 +47,7 @@ class Scene(NamedTuple):
 
 
 def judge(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Scene:
-    """Return what the audits of a scenario say of every method."""
+    """Return the audits of a scenario and the verdict on every method."""
     several, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
     return Scene(several, left, {one.name: _verdict(entry, one, several, left) for one in tested(entry)})
 

@@ -39,9 +39,9 @@ def crossed(cells: Sequence[Sequence[Cell]]) -> Crossed:
     """Return the inference from `cells[c][p]`, two models of a kind in each at least; all cells weigh the same."""
     means = [np.mean([u.mean() - r.mean() for u, r in client]) for client in cells]
     every = [cell for client in cells for cell in client]
-    errors = [(of.var(ddof=1) / len(of), len(of) - 1) for cell in every for of in cell]  # squared, of each mean
-    total = sum(squared for squared, _ in errors)
-    freedom = total**2 / sum(squared**2 / free for squared, free in errors) if total else 1
+    variances = [(runs.var(ddof=1) / len(runs), len(runs) - 1) for cell in every for runs in cell]  # of their means
+    total = sum(variance for variance, _ in variances)
+    freedom = total**2 / sum(variance**2 / df for variance, df in variances) if total else 1
     number, mean = len(cells), float(np.mean(means))
     between = float(np.std(means, ddof=1)) if number > 1 else nan
     return Crossed(

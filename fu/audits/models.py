@@ -18,8 +18,8 @@ FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 te
 NEAR_ZERO = 1e-12
 ENUMERATED = 20_000  # labellings at most that are all listed: of 8 models against 8 there are 12,870
 DRAWN, SEED = 9_999, 0  # labellings that are drawn where there are more
-CHUNK = 500  # relabellings at a time, so that memory stays small
-TIED = 1e-9  # what differs less is rounding
+CHUNK = 500  # relabellings at a time, to limit memory
+TIED = 1e-9  # smaller differences are rounding errors
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -193,9 +193,9 @@ def labellings_by_half(n_unlearned: int, n_retrained: int) -> tuple[Booleans, Bo
 
 
 def further(one: Floats, other: Floats) -> float:
-    """Return the one-sided p-value of the means of models' numbers [N] and [M], by permutation of the models.
+    """Return the one-sided p-value of a permutation test: is the mean of [N] models above that of [M] others?
 
-    It is the share of labellings under which the first models have as much more on average, or more.
+    It is the share of labellings whose difference of means is at least the observed one.
     """
     sums = labellings(len(one), len(other)) @ np.concatenate([one, other])  # as their total is fixed
     return float((sums >= sums[0] - TIED).mean())

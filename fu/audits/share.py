@@ -18,7 +18,7 @@ LEVEL = 0.05
 def power(control: Floats, retrained: Floats, level: float) -> float:
     """Return how often models like the control's [N] are found among ones like retrained models [M], by simulation.
 
-    Both kinds are drawn by `resampled`, as many as there are, and compared by a one-sided test of Student's t.
+    Samples of both, drawn by `resampled`, are compared by a one-sided t-test.
     """
     from scipy.special import stdtrit  # half a second that others need not pay
 
@@ -30,9 +30,9 @@ def power(control: Floats, retrained: Floats, level: float) -> float:
 
 
 def resampled(values: Floats, random: np.random.Generator) -> Floats:
-    """Return draws [S, N] with replacement of values [N], spread so that their variance is the sample's (over N - 1).
+    """Return bootstrap samples [S, N] of values [N], rescaled to the unbiased variance (N - 1).
 
-    Drawn as they are, they would vary less, by (N - 1) / N, and the power would be too large.
+    Otherwise their variance would be too small by (N - 1) / N, and the power too large.
     """
     number, mean = len(values), values.mean()
     spread = mean + (values - mean) * np.sqrt(number / (number - 1))
@@ -55,5 +55,5 @@ def bound(models: Floats, controls: Mapping[float, Floats]) -> float | None:
 
 
 def _least(shares: Iterable[float], passes: Callable[[float], bool]) -> float | None:
-    """Return the last share, from the largest down, before the first that does not pass."""
+    """Return the least share down to which all shares pass, from the largest on; None if the largest fails."""
     return min(takewhile(passes, sorted(shares, reverse=True)), default=None)

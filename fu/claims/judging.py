@@ -24,7 +24,7 @@ FEW = f"fewer than {LEAST} seeds decide no mean"
 
 Region = tuple[float, float]
 Verdict = Literal["holds", "does not hold", "undecided", "not judged"]
-DECISIVE: tuple[Verdict, ...] = ("does not hold", "undecided", "holds")  # the first that some unit has
+DECISIVE: tuple[Verdict, ...] = ("does not hold", "undecided", "holds")  # in order of precedence
 
 
 class Judged(NamedTuple):

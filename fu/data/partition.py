@@ -24,8 +24,8 @@ CLIENTS = ("attacked", "absent")
 ATTACK = "attack."
 
 
-def nothing() -> Indices:
-    """Return no index."""
+def no_indices() -> Indices:
+    """Return an empty array of indices."""
     return np.empty(0, np.int64)
 
 
@@ -43,13 +43,13 @@ class Partition:
     train: list[Indices]
     validation: list[Indices]
     test: list[Indices]
-    attacked: Indices = field(default_factory=nothing)
-    backdoored: Indices = field(default_factory=nothing)
+    attacked: Indices = field(default_factory=no_indices)
+    backdoored: Indices = field(default_factory=no_indices)
     attack: Drawn = field(default_factory=dict)
-    absent: Indices = field(default_factory=nothing)
-    server: Indices = field(default_factory=nothing)
-    held_out: Indices = field(default_factory=nothing)
-    global_test: Indices = field(default_factory=nothing)
+    absent: Indices = field(default_factory=no_indices)
+    server: Indices = field(default_factory=no_indices)
+    held_out: Indices = field(default_factory=no_indices)
+    global_test: Indices = field(default_factory=no_indices)
 
     @property
     def clients(self) -> int:
@@ -225,12 +225,12 @@ def draw_official(
     return Partition(
         train,
         validation,
-        own or [nothing()] * len(train),
+        own or [no_indices()] * len(train),
         **_attack(train, present, attacked, attack, random("attack")),
         absent=np.sort(order_of_absent[:absent]),
         server=order[:server],
         held_out=np.sort(order[server : server + held_out]),
-        global_test=nothing() if own else tests,
+        global_test=no_indices() if own else tests,
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fu.data.archives import load_arrays
-from fu.data.partition import Indices, Partition, nothing
+from fu.data.partition import Indices, Partition, no_indices
 from fu.errors import UserError
 from fu.seeds import derive_integer
 
@@ -37,9 +37,9 @@ class Request:
     """
 
     clients: Indices
-    samples: Indices = field(default_factory=nothing)
-    clients_cuts: Indices = field(default_factory=nothing)
-    samples_cuts: Indices = field(default_factory=nothing)
+    samples: Indices = field(default_factory=no_indices)
+    clients_cuts: Indices = field(default_factory=no_indices)
+    samples_cuts: Indices = field(default_factory=no_indices)
 
     @property
     def waves(self) -> list[Wave]:
@@ -82,7 +82,7 @@ def draw(
         what = "clients" if samples is None else "training samples"
         raise UserError(f"forget: cannot forget {number} of {len(there)} {what}; some must remain.")
     drawn = [np.sort(wave) for wave in np.split(rng.choice(there, number, replace=False), requests)]
-    none = [nothing()] * requests
+    none = [no_indices()] * requests
     return in_a_row(drawn, none) if samples is None else in_a_row(none, drawn)
 
 

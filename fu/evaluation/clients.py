@@ -110,7 +110,7 @@ def trace(context: Context) -> dict[str, float]:
 
 
 def _tested(context: Context) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Yield each present client that has a test set, and this set."""
+    """Yield each present client that has test data, with its inputs and labels."""
     for client in context.data.partition.present:
         x, y = context.data.held_out(client, "test")
         if len(y):

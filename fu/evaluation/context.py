@@ -26,5 +26,5 @@ class Context:
     shadows: Shadows | None = None
 
     def accuracy(self, x: Tensor, y: Tensor) -> float:
-        """Return the share of images [n, c, h, w] (or text [n, length]) to which the model gives their labels y [n]."""
+        """Return the model's accuracy on images [n, c, h, w] (or text [n, length]) with labels y [n]."""
         return (self.network.logits(self.theta, x).argmax(1) == y).double().mean().item()

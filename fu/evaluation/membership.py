@@ -275,7 +275,8 @@ def rmia(
 
     The samples z that they are compared with are the pool, with the model's logits [z, C], the shadows' `known`
     [S, z, C], labels `own` [z] and what shadows trained on, `inside` [S, z]. The target may have trained on them: all
-    z are then less likely to be beaten, which leaves the order of the scores. Some shadow must lack one of them.
+    z are then less likely to be beaten, which leaves the order of the scores. Some shadow must not have trained on one
+    of them.
     """
     out = ~inside
     there = out.any(0)

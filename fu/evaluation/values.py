@@ -1,4 +1,4 @@
-"""Evaluators as plug-ins: run on a model, and the numbers that they return are checked."""
+"""Run evaluators on a model, and check the numbers that they return."""
 
 from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
@@ -26,7 +26,7 @@ def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
 
 def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type) -> None:
     """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
-    if got := plugins.odd(numbers, *kinds):
+    if got := plugins.mismatch(numbers, *kinds):
         where = plugins.place_of(plugin, function)
         raise UserError(f"{where}: {function} must return one number per metric, got {got}.")
 

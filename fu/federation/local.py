@@ -68,7 +68,7 @@ class Updates:
 
     @classmethod
     def joined(cls, parts: Sequence["Updates"]) -> "Updates":
-        """Return the updates of all parts, one after another."""
+        """Concatenate the updates of several groups of clients."""
         return cls(*(torch.cat([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
 

@@ -1,4 +1,4 @@
-"""Trainings and methods as plug-ins: loaded with their hyper-parameters; the states that they return are checked."""
+"""Load trainings and methods with their hyper-parameters, and check the states that they return."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -65,7 +65,11 @@ def state_of(kind: type[State], plugin: ModuleType, name: str, task: Task, *give
     """Return the state of this kind that a function of a plug-in returns; `UserError` where it is none."""
     state: State = getattr(plugin, name)(task, *given)
     size, got = task.federation.layout.size, "" if type(state) is kind else type(state).__name__
-    got = got or plugins.odd(flat(vars(state)), Tensor, float, int) or plugins.odd({"theta": state.theta}, Tensor)
+    got = (
+        got
+        or plugins.mismatch(flat(vars(state)), Tensor, float, int)
+        or plugins.mismatch({"theta": state.theta}, Tensor)
+    )
     if not got and (state.theta.dtype != torch.float32 or state.theta.shape != (size,)):
         got = f"'theta' of {state.theta.dtype} {[*state.theta.shape]}"
     if got:

@@ -99,7 +99,7 @@ class Task:
         return replace(self, seed=seed, federation=self.federation.seeded(seed), memory=memory)
 
     def noisy(self, state: State, std: float, *name: int) -> State:
-        """Return a state whose parameters have N(0, std^2) added; `name`: of the draw, beside the seed of the task."""
+        """Return a state whose parameters have N(0, std^2) added; `name`: names the draw within the task's seed."""
         drawn = torch.randn(len(state.theta), generator=generator(self.seed, "noise", *name)).to(state.theta.device)
         return replace(state, theta=state.theta + std * drawn)
 

@@ -1,4 +1,4 @@
-"""A method, run from round to round and from request to request."""
+"""Run a method round by round and request by request."""
 
 from types import ModuleType
 from typing import Any

@@ -153,7 +153,7 @@ def test_methods_that_a_preset_leaves_out_of_a_scenario_have_no_metric_to_miss()
     grid = Trials({})
     grid.names, grid.trials = {("p/s", "gone"): [], ("p/s", "here"): ["here"]}, {("p/s", "here"): here}
     entry: Any = SimpleNamespace(kind="table", shown=["gone", "here"], metrics=["r_acc"])
-    shown = checks.Shown(grid, "p", entry, "place")
+    shown = checks.EntryChecks(grid, "p", entry, "place")
     has(sentence(lambda: shown.evaluated("s")), "place: no evaluation of 's' has the metric 'r_acc'; add its evaluator")
     entry.shown = ["gone"]
     shown.evaluated("s")

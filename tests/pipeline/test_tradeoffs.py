@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan.checks import Shown
+from fu.pipeline.plan.checks import EntryChecks
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.plan.specs import Trial
 from tests.mistakes import has, sentence
@@ -70,7 +70,7 @@ def test_an_optimum_has_as_many_rounds_as_the_longest_point_of_a_grid() -> None:
     entry: Any = SimpleNamespace(
         scenarios=["mnist"], shown=["all", "again", "ours"], against=["all", "again"], kind="tradeoffs"
     )
-    shown = Shown(grid, "paper", entry, "here")
+    shown = EntryChecks(grid, "paper", entry, "here")
     shown.optima()
     of["scenario/ours"] = trials("stability", 3, 8, 10, 7)
     has(sentence(shown.optima), "'all' has 12 rounds in 'mnist', fewer than 'ours' with 13")

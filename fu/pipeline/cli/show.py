@@ -177,7 +177,7 @@ def version() -> Iterator[str]:
     yield from [*devices, f"GPU driver {gpus.driver()}"] if devices else ["no GPU"]
 
 
-OF_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
+WITH_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
     "results": results,
     "plan": lambda plan, targets: [costs.table(plan, targets)],
     "decide": lambda plan, targets: [decide.table(plan, targets)],
@@ -196,8 +196,8 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["cell", name, *pairs]:
             lines = cell(_plan(pairs), name) if name else everything(_plan(pairs))
-        case [command, *_] if command in OF_TARGETS:
-            lines = OF_TARGETS[command](_plan(pairs), targets)
+        case [command, *_] if command in WITH_TARGETS:
+            lines = WITH_TARGETS[command](_plan(pairs), targets)
         case ["keep", name, *_]:
             lines = kept.keep(_plan(pairs), targets[1:], name)
         case ["audit", archive, predictions, *csv] if archive and predictions:
@@ -255,7 +255,7 @@ def _plan(pairs: list[str]) -> Plan:
 
 
 def run(arguments: list[str]) -> int:
-    """Do what `main` does, and return the exit code; an error is one sentence."""
+    """Run `main` and return its exit code; an error is printed as one sentence."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have seen enough
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # where a terminal has no ±

@@ -22,19 +22,19 @@ NEEDS = {
 }
 
 
-def known(what: str, name: str, allowed: Collection[str], where: str) -> None:
-    """Raise `UserError` where there is no scenario, method, ... of that name."""
+def check_name(what: str, name: str, allowed: Collection[str], where: str) -> None:
+    """Raise `UserError` for an unknown name of a scenario, method, ..., with the nearest one."""
     if name not in allowed:
         raise UserError(f"{where}: there is no {what} {name!r}{nearest(name, allowed)}.")
 
 
 def _able(kind: str, constant: str) -> str:
-    """Return the plug-ins of a kind that declare a constant, as a list for people."""
+    """Return the names of a kind's plug-ins that declare a constant, separated by commas."""
     return ", ".join(name for name in catalogue.available(kind) if catalogue.declared(kind, name).get(constant))
 
 
-class Shown:
-    """A table or figure of a paper. Each check raises `UserError` with one sentence."""
+class EntryChecks:
+    """Checks of a table or figure of a paper; each raises `UserError` with one sentence."""
 
     def __init__(self, grid: Trials, paper: str, entry: Artefact, where: str) -> None:
         """`where`: its place in the paper's file."""
@@ -43,7 +43,7 @@ class Shown:
         self.kind = f"kind {entry.kind}"
 
     def wrong(self, text: str) -> UserError:
-        """Return the error, which names the place."""
+        """Return an error that begins with the place of the entry."""
         return UserError(f"{self.where}: {text}")
 
     def of(self, scenario: str, shown: str) -> list[Trial]:
@@ -97,7 +97,7 @@ class Shown:
             raise self.wrong(f"judges: not allowed for {self.kind}, only for kind verdicts.")
 
     def planned(self, seeds: Sequence[int]) -> None:
-        """Check all that the kind reads of trials that are expanded."""
+        """Check what the kind reads, once the trials are expanded."""
         if catalogue.audited(self.entry.kind):
             self.audited(seeds)
         elif {"evaluations", "traces"}.intersection(self.reads):
@@ -108,7 +108,7 @@ class Shown:
             self.sampled()
 
     def drawn(self) -> None:
-        """Check that what is to be shown exists: metrics, a role, a point for each trial."""
+        """Check that the metrics, roles and grid points to be shown exist."""
         entry, declared, trials = self.entry, self.declared, self.trials
         needs = [NEEDS.get(metric, "data") for metric in entry.metrics]
         if not any(_get(trial.settings, need) for points in trials.values() for trial in points for need in needs):
@@ -159,7 +159,7 @@ class Shown:
                 )
 
     def optima(self) -> None:
-        """Check that models are compared with an optimum of all clients and one of the retained clients.
+        """Check that models are compared with two optima: of all clients and of the retained clients.
 
         Each must have trained for as many rounds as any model that is shown.
         """
@@ -183,7 +183,7 @@ class Shown:
                     )
 
     def repeats(self, least: int) -> None:
-        """Check that so many or more repeats are named of every training's retraining, and nothing else."""
+        """Check that `against` lists only retrainings, and at least `least` repeats for every training."""
         entry, trials = self.entry, self.trials
         others = [one for (_, one), points in trials.items() if one in entry.against and not points[0].retrains]
         if others:
@@ -208,7 +208,7 @@ class Shown:
                 )
 
     def sampled(self) -> None:
-        """Check that scenarios of which nothing is trained have what their sampling and their place need."""
+        """Check that scenarios that are not trained have the settings of client sampling and valid axes."""
         for scenario in self.entry.scenarios:
             training = self.original(scenario).training
             if training.clients_per_round is None or training.local_steps is None:
@@ -218,7 +218,7 @@ class Shown:
         self.placed()
 
     def placed(self) -> None:
-        """Check that the axis is a coordinate of every scenario, and a line or panel of one."""
+        """Check that `x` is a coordinate of every scenario, and each of `lines` and `panels` of at least one."""
         places = [self.at(scenario) for scenario in self.entry.scenarios]
         for field, key in self.axes:
             known_by = [key in at for at in places]
@@ -229,7 +229,7 @@ class Shown:
                 raise self.wrong(f"{field}: {key!r} is not a coordinate of {of}{hint}.")
 
     def evaluated(self, scenario: str) -> None:
-        """Check that an evaluation of a scenario has each metric that is to be shown."""
+        """Check that the evaluations of a scenario measure every metric to be shown."""
         entry = self.entry
         first = next((trial for shown in entry.shown for trial in self.of(scenario, shown)), None)
         if first is None or "evaluations" not in self.reads:  # a preset may leave all of them out of a scenario
@@ -248,7 +248,7 @@ class Shown:
                 raise self.wrong(f"{metric!r} needs a test set per client; set data.test: clients.")
 
     def audited(self, seeds: Sequence[int]) -> None:
-        """Check that all seeds of every scenario are repeats, enough for every audit, of models that forget.
+        """Check that the seeds of every scenario are repeats of one request, and enough for every audit.
 
         Each training that a method starts from needs its own retraining in `against`.
         """
@@ -298,12 +298,12 @@ class Shown:
                 )
 
     def _each(self, able: Sequence[str], what: str) -> None:
-        """Check that each metric is one of those that are able."""
+        """Check that every metric is one of the allowed ones."""
         if wrong := next((one for one in self.entry.metrics if one not in able), None):
             raise self.wrong(f"metrics: {self.kind} needs {what}, and {wrong!r} is none; allowed: {', '.join(able)}.")
 
     def relearned(self, seeds: Sequence[int]) -> None:
-        """Check that models of two seeds or more can train on, and that what comes back is measured."""
+        """Check that models of at least two seeds can relearn, and that what they relearn is measured."""
         entry = self.entry
         measured = [metric for one in RELEARNED for metric in catalogue.declared("evaluation", one)["TRACE"]]
         for metric in entry.metrics:
@@ -331,7 +331,7 @@ class Shown:
                 )
 
     def repeated(self, scenario: str) -> None:
-        """Check that the seeds of a scenario are repeats, and `against` names each training's retraining."""
+        """Check that the seeds of a scenario are repeats, and that `against` lists the reference of every method."""
         entry = self.entry
         of = {one: self.of(scenario, one)[0] for one in entry.shown}
         data = next(iter(of.values())).settings.data
@@ -349,7 +349,7 @@ class Shown:
                 raise self.wrong(f"against: lists no {lacking}, with which {one!r} is compared.")
 
     def pictured(self, home: Mapping[str, str]) -> None:
-        """Check that one audit that says which samples are exposed, and one method, are named; `home`: of a metric."""
+        """Check that exactly one audit that ranks samples and one method are named; `home`: metric -> audit."""
         entry = self.entry
         able = [one for one in catalogue.available("audits") if catalogue.defines("audits", one, "indices")]
         if len(used := {home[metric] for metric in entry.metrics}) != 1 or not used <= {*able}:
@@ -360,7 +360,7 @@ class Shown:
             raise self.wrong(f"methods: {self.kind} needs exactly one, got {', '.join(shown) or 'none'}.")
 
     def claimed(self, claim: Claim, stated: Mapping[str, Sequence[Any]]) -> None:
-        """Check that it has the rows that a claim reads; a preset may leave out values of a grid.
+        """Check that the table or figure has the rows that a claim reads; a preset may leave out grid values.
 
         `stated`: the values that the paper itself gives the settings of its grids.
         """

@@ -140,7 +140,7 @@ def _method(
 
 
 def _base(source: Paper, name: str) -> Method | None:
-    """Return a method, or that whose model it post-trains; None for a training."""
+    """Return a method, or the one whose model it post-trains; None for a training."""
     method = source.methods.get(name)
     return source.methods[method.unlearned_from] if method and method.unlearned_from else method
 

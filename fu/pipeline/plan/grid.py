@@ -46,7 +46,7 @@ def line_of(where: str, paper: Paper, scenario: str) -> list[str]:
     line = [scenario]
     while (base := paper.scenarios[line[-1]].base) is not None:
         here = f"{where}: scenarios.{line[-1]}.base"
-        checks.known("scenario", base, paper.scenarios, here)
+        checks.check_name("scenario", base, paper.scenarios, here)
         if base in line:
             raise UserError(f"{here}: {base!r} is based on itself; choose another scenario.")
         line.append(base)
@@ -165,10 +165,10 @@ class Grid(Trials):
                 catalogue.check("methods", method.plugin, where)
             for field in ("unlearned_from", "reference", "all_left"):
                 if (named := getattr(method, field)) is not None:
-                    checks.known("method", named, paper.methods, f"{where}.{field}")
+                    checks.check_name("method", named, paper.methods, f"{where}.{field}")
             if method.unlearned_from and paper.methods[method.unlearned_from].unlearned_from:
                 raise UserError(f"{where}.unlearned_from: {method.unlearned_from!r} does no unlearning itself.")
-            checks.known("training", method.trained_by, [ORIGINAL, *paper.trainings], f"{where}.trained_by")
+            checks.check_name("training", method.trained_by, [ORIGINAL, *paper.trainings], f"{where}.trained_by")
         for key, stated in paper.scenarios.items():
             for group, entries in (("trainings", [*paper.trainings]), ("methods", [*paper.methods])):
                 for special in getattr(stated, group):
@@ -180,7 +180,7 @@ class Grid(Trials):
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
-            of = checks.Shown(self, name, entry, where)
+            of = checks.EntryChecks(self, name, entry, where)
             of.complete()
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
@@ -190,7 +190,7 @@ class Grid(Trials):
                 ("metric", entry.metrics, list(catalogue.metrics())),
             ):
                 for item in wanted:
-                    checks.known(kind, item, known, where)
+                    checks.check_name(kind, item, known, where)
             for scenario in entry.scenarios if "artefacts" not in of.reads else ():
                 for shown in entry.shown if entry.trains_only else [ORIGINAL, *entry.shown]:
                     self._expand(name, paper, scenario, shown)
@@ -206,7 +206,7 @@ class Grid(Trials):
             of.planned(paper.seeds)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged
             claim = paper.claims[key]
-            of = checks.Shown(self, name, paper.artefacts[claim.artefact], f"{self.where[name]}: claims.{key}")
+            of = checks.EntryChecks(self, name, paper.artefacts[claim.artefact], f"{self.where[name]}: claims.{key}")
             of.claimed(claim, self.stated[name])
         for scenario, shown in dict.fromkeys(chosen):
             self._choose(name, paper, scenario, shown)
@@ -409,7 +409,7 @@ class Grid(Trials):
         return values
 
     def _settings(self, values: dict[str, Any], entry: Method | None, where: str) -> Settings:
-        """Return the settings of a method, or of a training, whole and checked."""
+        """Return the complete, validated settings of a method or a training."""
         values = completed(derived(self._replaced(values), where), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)

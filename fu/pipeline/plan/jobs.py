@@ -144,7 +144,7 @@ class Jobs:
                 self.first("select", scenario=folder, method=by)
 
     def seeds(self, paper: str) -> list[int]:
-        """The seeds of a paper (or paper/scenario): the user's, else the paper's, merged with preset and overrides."""
+        """Return the seeds of a paper or a paper/scenario, after preset, overrides and the user's `seeds`."""
         return self.papers[paper.partition("/")[0]].seeds
 
     def choosing(self, scenario: str) -> list[int]:
@@ -208,7 +208,7 @@ class Jobs:
         return {**models, "recovered": self.of(scenario, name, "recover")} if trial.recovers else models
 
     def last(self, scenario: str, name: str, output: str = "model") -> list[str]:
-        """Return an output of the jobs, one of each seed, that make the last model of a trial of a paper/scenario."""
+        """Return an output of the jobs that make the last model of a trial of a paper/scenario, one for each seed."""
         [*_, job] = self.models(scenario, name).values()
         return [at(job.outputs[output], seed) for seed in self.seeds(scenario)]
 
@@ -452,12 +452,12 @@ class Jobs:
         return at(path, self.seeds(run)[0]) if shared else path
 
     def _held(self, run: str) -> Files:
-        """Return the files that say who holds what."""
+        """Return the data set and the partition."""
         partition = self._drawn(run, self.first("partition", run=run).outputs["partition"])
         return {"data": self._dataset(self.trial(run)), "partition": partition}
 
     def _asked(self, run: str) -> Files:
-        """Return the files that say who holds what and what is to be forgotten."""
+        """Return the data set, the partition and the request, if there is one."""
         asked = self.trial(run).settings.data.asked
         requests = [self._drawn(run, self.first("request", run=run).outputs["request"])] if asked else []
         return {**self._held(run), "request": requests}

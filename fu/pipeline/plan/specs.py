@@ -50,22 +50,22 @@ class Trial:
 
     @property
     def training(self) -> str:
-        """The training of its trained model, without the point of a grid."""
+        """The name of the training that it starts from, without a grid point."""
         return self.trained.partition("+")[0]
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The hyper-parameters of its method; none of a training."""
+        """The hyper-parameters of its method; empty for a training."""
         return self.method.params if self.method else {}
 
     @property
     def declared(self) -> Mapping[str, Any]:
-        """What the file of its method declares; nothing of a training."""
+        """The constants that its method's file declares; empty for a training."""
         return catalogue.declared("methods", str(self.method.plugin)) if self.method else {}
 
     @property
     def retrains(self) -> bool:
-        """Whether it is retraining without anything of the forgotten clients."""
+        """Whether it retrains from scratch without any data of the forgotten clients."""
         return bool(self.declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & self.declared.keys()
 
 
@@ -214,7 +214,7 @@ def with_seed(spec: Spec, seed: int) -> Spec:
 
 
 def network(trial: Trial, *names: str) -> dict[str, Any]:
-    """Return values that stages share which compute with models: dataset, attack, model, or those of these names."""
+    """Return dataset, attack and model, which all stages that compute with models read, or only the named ones."""
     data = trial.settings.data
     attack = data.attack.name if data.attack else None
     given = {"dataset": data.dataset, "attack": attack, "model": trial.settings.model}

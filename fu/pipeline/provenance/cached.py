@@ -15,7 +15,7 @@ from fu.pipeline.provenance.digest import digest, load_cache, save_cache
 from fu.plugins import Choice
 
 CACHE = Path("results/.cache/plan.json")
-TOPICS = ("params", "archives", "measured")  # of cached values; one whose values are written otherwise gets a new name
+TOPICS = ("params", "archives", "measured")  # kinds of cached values; rename one whose format changes
 
 
 class Size(NamedTuple):
@@ -194,7 +194,7 @@ def _remembered(topic: str) -> dict[str, Any]:
 
 
 def _key(*parts: object) -> str:
-    """Return what a value is cached by: a hash of all that it follows from."""
+    """Return the key of a cached value: a hash of everything that determines it."""
     return hashlib.sha256("".join(map(str, parts)).encode()).hexdigest()
 
 

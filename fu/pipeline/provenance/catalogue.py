@@ -138,7 +138,7 @@ def add_folder(folder: Path) -> None:
 
 
 def forget() -> None:
-    """Read all plug-ins again."""
+    """Forget all plug-ins, so that they are read again."""
     digests.forget()
     for known in (_outline, available, declared, metrics, metrics_of, instead):
         known.cache_clear()

@@ -72,7 +72,7 @@ class Source(NamedTuple):
 
 
 def forget() -> None:
-    """Read all files again: those of a server's jobs may be others than its own."""
+    """Forget all files, so that they are read again: a server's jobs may find other files than it did."""
     for known in (_finder, _spec, source, _pinned, _opened, versions, digest, _check_shadows):
         known.cache_clear()
 
@@ -84,7 +84,7 @@ def _finder(folder: str) -> FileFinder:
 
 @cache
 def _spec(module: str) -> ModuleSpec | None:
-    """Return how Python would import a module: of all folders, one without `__init__.py` comes last."""
+    """Return how Python would import a module; a folder without `__init__.py` comes last."""
     specs = [_finder(folder).find_spec(module) for folder in folders(module.rpartition(".")[0])]
     return min(filter(None, specs), key=lambda spec: not spec.origin, default=None)
 
@@ -126,7 +126,7 @@ def read(module: str) -> tuple[Path, bytes]:
 
 @cache
 def _opened(module: str, file: str) -> tuple[Path, tuple[str, ...], str]:
-    """Return a file that a module declares: its path, when it last changed, and its hash."""
+    """Return the path of a file that a module declares, its time of change, and its hash."""
     by, _ = read(module)
     path = by.parent / file
     when = _changed(path)

@@ -165,7 +165,7 @@ def _counted(tree: ast.Module, imports: list[Import]) -> ast.Module:
 
 
 def assigned(node: ast.stmt) -> tuple[str, ast.expr | None]:
-    """Return the name that a statement assigns, "" where it is not a single one, and the value."""
+    """Return the name and the value of an assignment; "" if the statement does not assign a single name."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         return node.targets[0].id, node.value
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

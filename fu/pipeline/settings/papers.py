@@ -20,8 +20,12 @@ Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
 SOURCED = {"value", "source"}
-ENTRIES: dict[str, type[BaseModel]]
-ENTRIES = {"scenarios": Scenario, "trainings": Trained, "methods": Method, "artefacts": Artefact}
+ENTRIES: dict[str, type[BaseModel]] = {
+    "scenarios": Scenario,
+    "trainings": Trained,
+    "methods": Method,
+    "artefacts": Artefact,
+}
 LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster
 KEYS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "merge")}
 

@@ -227,13 +227,13 @@ def _code(stage: str, given: Spec, args: argparse.Namespace) -> tuple[tuple[str,
 
 
 def inputs_of(stage: str, files: Any) -> dict[str, list[Path]]:
-    """Return the outputs of other jobs among the files of a stage, by their roles."""
+    """Return the input files of a stage, by role."""
     names = [field.name for field in dataclasses.fields(files) if field.name not in OUTPUTS[stage]]
     return {name: [value] if isinstance(value := getattr(files, name), Path) else value for name in names}
 
 
 def outputs_of(stage: str, files: Any) -> list[Path]:
-    """Return the files that a stage makes."""
+    """Return the output files of a stage."""
     return [getattr(files, name) for name in OUTPUTS[stage] if hasattr(files, name)]
 
 

@@ -110,7 +110,7 @@ def training_on(spec: RoundsSpec, data: ClientData, part: Partition, seed: int) 
 
 
 def checkpoint_of(task: Task, spec: ModelSpec, files: ModelFiles, options: Options, beside: Path) -> Checkpoint:
-    """Return the checkpoint beside what a job makes, keyed by everything that determines its bytes."""
+    """Return the checkpoint of a job, stored beside its output and keyed by everything that determines its bytes."""
     inputs = inputs_of(spec.stage, files).values()
     provenance = {
         "spec": spec.model_dump(mode="json"),
