@@ -10,7 +10,7 @@ from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
 from fu.claims.rows import Operand
 from fu.errors import UserError
-from fu.pipeline.plan import checks
+from fu.pipeline.plan.entry_checks import check_point
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import configured, read_paper, resolve
 from fu.pipeline.stages.evidence import SILENT, evidence
@@ -236,11 +236,11 @@ def test_a_claim_along_an_axis_names_one_point_of_every_other_setting() -> None:
     points: Any = [SimpleNamespace(values={"lr": lr, "rate": rate}) for lr in (1, 2, 3) for rate in (8, 9)]
     stated = {"lr": [1, 2, 3], "rate": [8, 9]}
     of = Operand(method="ours", metric="asr", at={"rate": 9})
-    checks._pointed(of, points, stated, "lr", "here")
+    check_point(of, points, stated, "lr", "here")
     with pytest.raises(UserError, match=r"^here: 'ours' has 3 points; select one with at: lr\.$"):
-        checks._pointed(of, points, stated, None, "here")
+        check_point(of, points, stated, None, "here")
     with pytest.raises(UserError, match=r"^here: 'ours' has 6 points; select one with at: rate\.$"):
-        checks._pointed(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
+        check_point(of.model_copy(update={"at": {}}), points, stated, "lr", "here")
 
 
 def test_the_papers_own_numbers_are_judged_where_its_own_backdoor_took_hold() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan import checks
+from fu.pipeline.plan.entry_checks import EntryChecks
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.plan.specs import Trials
 from tests.mistakes import has, sentence
@@ -153,7 +153,7 @@ def test_methods_that_a_preset_leaves_out_of_a_scenario_have_no_metric_to_miss()
     grid = Trials({})
     grid.names, grid.trials = {("p/s", "gone"): [], ("p/s", "here"): ["here"]}, {("p/s", "here"): here}
     entry: Any = SimpleNamespace(kind="table", shown=["gone", "here"], metrics=["r_acc"])
-    shown = checks.EntryChecks(grid, "p", entry, "place")
+    shown = EntryChecks(grid, "p", entry, "place")
     has(sentence(lambda: shown.evaluated("s")), "place: no evaluation of 's' has the metric 'r_acc'; add its evaluator")
     entry.shown = ["gone"]
     shown.evaluated("s")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan.checks import EntryChecks
+from fu.pipeline.plan.entry_checks import EntryChecks
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.plan.specs import Trial
 from tests.mistakes import has, sentence

@@ -16,6 +16,7 @@ from fu.artefacts.entry import ORIGINAL
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline.plan import checks, estimates
+from fu.pipeline.plan.entry_checks import EntryChecks
 from fu.pipeline.plan.specs import Trial, Trials
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.cached import Planned
@@ -180,7 +181,7 @@ class Grid(Trials):
         for artefact, entry in paper.artefacts.items():
             where = f"{self.where[name]}: artefacts.{artefact}"
             catalogue.check("artefacts", entry.kind, where)
-            of = checks.EntryChecks(self, name, entry, where)
+            of = EntryChecks(self, name, entry, where)
             of.complete()
             for kind, wanted, known in (
                 ("scenario", entry.scenarios, list(paper.scenarios)),
@@ -206,7 +207,7 @@ class Grid(Trials):
             of.planned(paper.seeds)
         for key in sorted(self.to_check[name]):  # over rows that a preset or an override leaves out nothing is judged
             claim = paper.claims[key]
-            of = checks.EntryChecks(self, name, paper.artefacts[claim.artefact], f"{self.where[name]}: claims.{key}")
+            of = EntryChecks(self, name, paper.artefacts[claim.artefact], f"{self.where[name]}: claims.{key}")
             of.claimed(claim, self.stated[name])
         for scenario, shown in dict.fromkeys(chosen):
             self._choose(name, paper, scenario, shown)

@@ -86,7 +86,7 @@ class Sources:
             for stage, kind, output in (("assess", "audits", "audited"), ("expose", "exposed", "exposed")):
                 for audit in entry.audits if kind in entry.reads else ():
                     again = jobs.grid.reference(scope, part.method, entry.against)
-                    assert again  # `checks.repeated`
+                    assert again  # `EntryChecks.repeated`
                     names = {"trial": part.trial, "against": jobs.grid.names[scope, again][0], "audit": audit}
                     yield kind, jobs.first(stage, scenario=scope, **names).outputs[output], last
             if "traces" in entry.reads:
