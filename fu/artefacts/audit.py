@@ -5,6 +5,7 @@ client is left with a confidence of 95%; else it is undecided.
 """
 
 from collections.abc import Mapping
+from itertools import product
 from math import isnan, nan
 from typing import Any
 
@@ -29,8 +30,8 @@ from fu.artefacts.bounding import (
     projections,
     separated,
 )
-from fu.artefacts.entry import Entry, Method
-from fu.artefacts.panels import Panels, grid
+from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
 from fu.audits.models import Floats
@@ -55,10 +56,10 @@ COLUMNS += ["p", "found", "fails", "verdict", "bound"]
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the results of every audit for every method, the verdicts, and a picture of the models' positions."""
     scenes = {scenario.name: judge(frame, entry, scenario) for scenario in entry.scenarios}
-    rows, shown = _tables(frame, entry, scenes)
+    shown = [(one.label, _panel(entry, frame, one, scenes[one.name])) for one in entry.scenarios]
     words = [_words(entry, scene) for scene in scenes.values()]
     text = notes.joined(entry, *_notes(frame, entry))
-    return of_table(rows, shown, text, words, figure=_picture(frame, entry, scenes))
+    return of_table(tidy(entry, scenes), shown, text, words, figure=_picture(frame, entry, scenes))
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
@@ -91,40 +92,48 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     )
 
 
-def _tables(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> tuple[pd.DataFrame, Panels]:
-    """Return a row for each scenario, method, audit and metric, and a panel of each scenario.
+def tidy(entry: Entry, scenes: Mapping[str, Scene]) -> pd.DataFrame:
+    """Return a row for each scenario, method, audit and metric: its value, the audit's corrected p, and the verdict.
 
     `left`: of a control how much of the client is left; `p`, `found`: empty where the audit only describes; `fails`:
     why the audit judges no method with this reference; `bound`: the share that is left at most.
     """
-    rows, panels = list[dict[str, Any]](), []
-    labels, methods = {one.name: one.label for one in entry.methods}, tested(entry)
-    several = len({method.reference for method in methods}) > 1
-    for scenario in entry.scenarios:
-        (audits, left, verdicts), shown, lines = scenes[scenario.name], counted(frame, entry, scenario), []
-        for method in methods:
-            said, share = verdicts[method.name], left.bound.get(method.name, nan)
-            line = {"Method": shown[method.name]} | ({"Against": labels[method.reference]} if several else {})
-            if any(one.audit.p for one in audits):
-                line["Verdict"] = f"**{said}**" if said == FOUND else said
-                line["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
-            about: dict[str, Any] = {"scenario": scenario.name, "method": method.name, "reference": method.reference}
-            about |= {"left": method.left[1] if method.left else None}
-            about |= {"verdict": said, "bound": left.bound.get(method.name)}
-            for one in audits:
-                of, p = one.values.get(method.name, {}), one.p.get(method.name)
-                result = {"audit": one.audit.plugin, "p": p, "found": None if p is None else one.found(method.name)}
-                result |= {"fails": one.fails.get(method.reference, "")}
-                rows += [{**about, **result, "metric": metric, "value": value} for metric, value in of.items()]
-                for metric in (metric for metric in entry.metrics if metric.name in one.audit.metrics):
-                    digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
-                    line[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
-                if one.audit.p:
-                    small = p is not None and p < 0.001
-                    line[f"{one.audit.label}: p"] = "< 0.001" if small else plus_minus(nan if p is None else p)
-            lines.append(line)
-        panels.append((scenario.label, grid(lines)))
-    return pd.DataFrame(rows, columns=COLUMNS), panels
+    rows = []
+    for (scenario, (audits, left, verdicts)), method in product(scenes.items(), tested(entry)):
+        about: dict[str, Any] = {"scenario": scenario, "method": method.name, "reference": method.reference}
+        about |= {"left": method.left[1] if method.left else None}
+        end = {"verdict": verdicts[method.name], "bound": left.bound.get(method.name)}
+        for one in audits:
+            p = one.p.get(method.name)
+            found = None if p is None else one.found(method.name)
+            result = {"p": p, "found": found, "fails": one.fails.get(method.reference, "")}
+            rows += [
+                {**about, "audit": one.audit.plugin, "metric": metric, "value": value, **result, **end}
+                for metric, value in one.values.get(method.name, {}).items()
+            ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) -> pd.DataFrame:
+    """Return a row for each method: its reference, its verdict, and the results of the audits."""
+    labels, shown, rows = {one.name: one.label for one in entry.methods}, counted(frame, entry, scenario), []
+    several = len({method.reference for method in tested(entry)}) > 1
+    for method in tested(entry):
+        row = {"Method": shown[method.name]} | ({"Against": labels[method.reference]} if several else {})
+        if any(one.audit.p for one in scene.audits):
+            said, share = scene.verdicts[method.name], scene.left.bound.get(method.name, nan)
+            row["Verdict"] = f"**{said}**" if said == FOUND else said
+            row["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
+        for one in scene.audits:
+            of = one.values.get(method.name, {})
+            for metric in (metric for metric in entry.metrics if metric.name in one.audit.metrics):
+                digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
+                row[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
+            if one.audit.p:
+                p = one.p.get(method.name, nan)
+                row[f"{one.audit.label}: p"] = "< 0.001" if p < 0.001 else plus_minus(p)
+        rows.append(row)
+    return grid(rows)
 
 
 def _words(entry: Entry, scene: Scene) -> list[str]:

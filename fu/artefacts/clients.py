@@ -39,38 +39,28 @@ READ = (
 )
 SEVERAL = "95% interval for the mean over further clients, Student's t over the means of {number}"
 ALONE = "no interval, as one client gives none"
+Verdicts = Mapping[tuple[str, str], str]  # by scenario and method
 Cells = Mapping[tuple[str, str], Cell]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return verdicts and positions of every method over clients and of each client, and a picture."""
-    cells, rows = cells_of(frame, entry), list[dict[str, Any]]()
-    each = {method.name: {"Method": method.marked} for method in tested(entry)}
-    labels = [scenario.label for scenario in entry.scenarios]
-    for scenario in entry.scenarios:
-        unique, client = labels.count(scenario.label) == 1, scenario.at[str(entry.x)]
-        head = scenario.label if unique else f"{scenario.label} ({scenario.name})"
-        for method, word in judge(frame, entry, scenario).verdicts.items():
-            rows.append({"scenario": scenario.name, "client": client, "method": method, "verdict": word})
-            each[method][head] = word
-            if (scenario.name, method) in cells:
-                unlearned, retrained = cells[scenario.name, method]
-                position, number = unlearned.mean() - retrained.mean(), len(unlearned)
-                rows[-1] |= {"models": number, "position": position, "deviation": unlearned.std(ddof=1)}
-                fewer = f" ({number} models)" if number < len(entry.seeds) else ""
-                each[method][head] += f", {plus_minus(position, digits=2)}{fewer}"
-    single = pd.DataFrame(rows, columns=COLUMNS)
+    said = {scenario.name: judge(frame, entry, scenario).verdicts for scenario in entry.scenarios}
+    verdicts = {(scenario, method): word for scenario, of in said.items() for method, word in of.items()}
+    cells = cells_of(frame, entry)
     shown = {metric.name for metric in entry.metrics}
     values = frame[frame["run"].isna() & frame["metric"].isin(shown)][["scenario", "method", "metric", "value"]]
+    single = pd.DataFrame([_row(entry, *key, verdicts, cells) for key in verdicts], columns=COLUMNS)
+    rows = single.merge(values, on=["scenario", "method"])
     means = {method.name: over_clients(entry, method, cells) for method in tested(entry)}
-    number = single["client"].nunique()
+    number = len({scenario.at[str(entry.x)] for scenario in entry.scenarios})
     clients = SEVERAL.format(number=number) if number > 1 else ALONE
     text = notes.joined(entry, READ.format(number=len(family(frame, entry)), clients=clients))
-    verdicts = {str(name): [*own] for name, own in single.groupby("method")["verdict"]}
-    over = [_over(method, verdicts[method.name], means[method.name]) for method in tested(entry)]
-    tables = [("Over clients", grid(over)), ("Each client: verdict, position", grid(each.values()))]
-    found = single.merge(values, on=["scenario", "method"])
-    return of_table(found, tables, text, names=("over", "each"), figure=_picture(entry, single, means))
+    tables = [
+        ("Over clients", grid(_over(entry, method, verdicts, means[method.name]) for method in tested(entry))),
+        ("Each client: verdict, position", grid(_each(entry, method, verdicts, cells) for method in tested(entry))),
+    ]
+    return of_table(rows, tables, text, names=("over", "each"), figure=_picture(entry, single, means))
 
 
 def over_clients(entry: Entry, method: Method, cells: Cells) -> Crossed | None:
@@ -94,8 +84,18 @@ def cells_of(frame: pd.DataFrame, entry: Entry) -> Cells:
     return cells
 
 
-def _over(method: Method, own: list[str], mean: Crossed | None) -> dict[Any, str]:
-    """Return a row with how many scenarios have each verdict, and the inference over clients."""
+def _row(entry: Entry, scenario: str, method: str, verdicts: Verdicts, cells: Cells) -> dict[str, Any]:
+    client = next(one.at[str(entry.x)] for one in entry.scenarios if one.name == scenario)
+    row = {"scenario": scenario, "client": client, "method": method, "verdict": verdicts[scenario, method]}
+    if (scenario, method) in cells:
+        unlearned, retrained = cells[scenario, method]
+        row |= {"models": len(unlearned), "position": unlearned.mean() - retrained.mean()}
+        row |= {"deviation": unlearned.std(ddof=1)}
+    return row
+
+
+def _over(entry: Entry, method: Method, verdicts: Verdicts, mean: Crossed | None) -> dict[Any, str]:
+    own = [verdicts[scenario.name, method.name] for scenario in entry.scenarios]
     counts = {word: sum(one.startswith(word) for one in own) for word in LEGEND}
     text = ", ".join(f"{LEGEND[word]} in {count}" for word, count in counts.items() if count)
     row: dict[Any, str] = {"Method": method.marked, "Verdicts": f"**{text}**" if counts[FOUND] == len(own) else text}
@@ -113,6 +113,21 @@ def _over(method: Method, own: list[str], mean: Crossed | None) -> dict[Any, str
 
 def _interval(low: float, high: float) -> str:
     return "–" if isnan(low) else f"{plus_minus(low, digits=2)} to {plus_minus(high, digits=2)}"
+
+
+def _each(entry: Entry, method: Method, verdicts: Verdicts, cells: Cells) -> dict[Any, str]:
+    """Return a row with the verdict and the mean position in each scenario, and how many models did not diverge."""
+    row: dict[Any, str] = {"Method": method.marked}
+    labels = [scenario.label for scenario in entry.scenarios]
+    for scenario in entry.scenarios:
+        key, text = (scenario.name, method.name), verdicts[scenario.name, method.name]
+        if key in cells:
+            unlearned, retrained = cells[key]
+            fewer = f" ({len(unlearned)} models)" if len(unlearned) < len(entry.seeds) else ""
+            text += f", {plus_minus(unlearned.mean() - retrained.mean(), digits=2)}{fewer}"
+        unique = labels.count(scenario.label) == 1
+        row[scenario.label if unique else f"{scenario.label} ({scenario.name})"] = text
+    return row
 
 
 def _picture(entry: Entry, rows: pd.DataFrame, means: Mapping[str, Crossed | None]) -> Figure:

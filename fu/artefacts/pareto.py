@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import audits, marked, silent, tested, uncontrolled
-from fu.artefacts.entry import Entry, Method
+from fu.artefacts.auditing import Judged, audits, marked, silent, tested, uncontrolled
+from fu.artefacts.entry import Entry, Method, Metric, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.spending import spent
@@ -57,37 +57,44 @@ class Point(NamedTuple):
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return every method's costs beside its scores, and who is on a front.
-
-    Rows are by scenario, score, cost and method; `fails`: why no method is judged by the audit.
-    """
-    rows, shown, words = list[dict[str, Any]](), [], []
+    """Return every method's costs beside its scores, and who is on a front."""
+    found, shown, words = tidy(frame, entry), [], []
     for scenario, metric in product(entry.scenarios, entry.metrics):
-        audit = next(one for one in audits(frame, entry, scenario) if metric.name in one.audit.metrics)
-        scores = {method: of[metric.name] for method, of in audit.values.items() if metric.name in of}
-        methods, judges = [method for method in _shown(entry) if method.name in scores], bool(audit.audit.p)
-        here, alone = frame[frame["scenario"] == scenario.name], uncontrolled(entry) if judges else set()
-        spends = {m.name: spent(here[here["method"] == m.name]).groupby("metric")["value"].mean() for m in methods}
-        lines = {m.name: {"Method": marked(entry, m, judges), metric.label: f"{scores[m.name]:.3f}"} for m in methods}
-        for cost, head in COSTS.items():
-            points = [Point(one, float(spends[one.name].get(cost, nan)), scores[one.name]) for one in methods]
-            judged = [point for point in points if point.method.reference not in audit.fails]
-            best = front(point for point in judged if point.method.name not in alone)
-            for point in points:
-                name, fails = point.method.name, audit.fails.get(point.method.reference, "")
-                about: dict[str, Any] = {"scenario": scenario.name, "metric": metric.name, "method": name, "cost": cost}
-                about |= {"spent": point.cost, "left": point.left, "front": point in best, "fails": fails}
-                rows.append(about)
-                text = "–" if isnan(point.cost) else f"{point.cost:.4g}"
-                lines[name][head] = f"**{text}**" if point in best else text
-        shown.append((f"{scenario.label}: {metric.label}", grid(lines.values())))
-        fewer = ["Too few models are left that did not diverge."]
-        words.append(silent(entry, metric.label, audit.fails) if methods else fewer)
+        here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
+        audit = _audit(frame, entry, scenario, metric)
+        shown.append((f"{scenario.label}: {metric.label}", _table(here, entry, metric, bool(audit.audit.p))))
+        fails = silent(entry, metric.label, audit.fails)
+        words.append(fails if len(here) else ["Too few models are left that did not diverge."])
     names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric in product(entry.scenarios, entry.metrics))
     devices = "; ".join(sorted({str(one) for one in frame["device"].dropna()}))
     timed = f"Seconds: {devices}; they differ from run to run." if devices else ""
-    found = pd.DataFrame(rows, columns=COLUMNS)
     return of_table(found, shown, notes.joined(entry, READ, timed), words, names, _picture(entry, found))
+
+
+def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
+    """Return a row for each scenario, score, method and cost; `fails`: why no method is judged by the audit."""
+    rows = []
+    for scenario, metric in product(entry.scenarios, entry.metrics):
+        here, audit = frame[frame["scenario"] == scenario.name], _audit(frame, entry, scenario, metric)
+        scores = {method: of[metric.name] for method, of in audit.values.items() if metric.name in of}
+        shown = [method for method in _shown(entry) if method.name in scores]
+        spends = {one.name: spent(here[here["method"] == one.name]).groupby("metric")["value"].mean() for one in shown}
+        alone = uncontrolled(entry) if audit.audit.p else set()
+        for cost in COSTS:
+            points = [Point(one, float(spends[one.name].get(cost, nan)), scores[one.name]) for one in shown]
+            judged = [point for point in points if point.method.reference not in audit.fails]
+            best = front(point for point in judged if point.method.name not in alone)
+            rows += [
+                {"scenario": scenario.name, "metric": metric.name, "method": point.method.name, "cost": cost}
+                | {"spent": point.cost, "left": point.left, "front": point in best}
+                | {"fails": audit.fails.get(point.method.reference, "")}
+                for point in points
+            ]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _audit(frame: pd.DataFrame, entry: Entry, scenario: Scenario, metric: Metric) -> Judged:
+    return next(one for one in audits(frame, entry, scenario) if metric.name in one.audit.metrics)
 
 
 def front(points: Iterable[Point]) -> list[Point]:
@@ -110,6 +117,19 @@ def front(points: Iterable[Point]) -> list[Point]:
 def _shown(entry: Entry) -> list[Method]:
     """Return methods, one more retraining and doing nothing: what has forgotten in part is no way to forget."""
     return [method for method in tested(entry) if not (method.left and method.left[1])]
+
+
+def _table(here: pd.DataFrame, entry: Entry, metric: Metric, judges: bool) -> pd.DataFrame:
+    rows = []
+    for method in _shown(entry):
+        own = here[here["method"] == method.name].to_dict("records")
+        if own:
+            texts = {row["cost"]: "–" if isnan(row["spent"]) else f"{row['spent']:.4g}" for row in own}
+            best = {row["cost"] for row in own if row["front"]}
+            costs = {COSTS[cost]: f"**{text}**" if cost in best else text for cost, text in texts.items()}
+            label = marked(entry, method, judges)
+            rows.append({"Method": label, metric.label: f"{own[0]['left']:.3f}", **costs})
+    return grid(rows)
 
 
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:

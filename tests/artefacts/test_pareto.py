@@ -36,7 +36,7 @@ def rows(p: dict[str, float] | None = None) -> pd.DataFrame:
 
 
 def test_costs_add_up_phases_and_are_means_over_repeats() -> None:
-    found = made(entry(), rows()).frame
+    found = pareto.tidy(rows(), entry())
     up = found[found["cost"] == "bytes_up"].set_index("method")
     assert up["spent"].to_dict() == {"none": 272.0, "nothing": 0.0, "good": 122.0, "bad": 32.0}  # 3 n + 2
     assert up["left"].to_dict() == {name: SCORES[name] for name in ("none", "nothing", "good", "bad")}
@@ -65,9 +65,8 @@ def test_a_method_whose_reference_has_no_controls_is_on_no_front_of_an_audit_tha
     none = given[given["metric"] != "ulira_p"]
     silent = other.audits["ulira"].model_copy(update={"p": ""})  # an audit that only describes
     other = other.model_copy(update={"audits": {"ulira": silent}})
-    described = made(other, none)
-    assert described.frame.set_index(["cost", "method"])["front"]["bytes_up", "good"]
-    assert "not judged" not in described.body
+    assert pareto.tidy(none, other).set_index(["cost", "method"])["front"]["bytes_up", "good"]
+    assert "not judged" not in made(other, none).body
 
 
 def test_an_audit_that_fails_its_controls_has_grey_points_and_no_front() -> None:
