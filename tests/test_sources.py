@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file whose time says nothing."""
+    """Write a file whose modification time says nothing."""
     path.write_text(text)
     os.utime(path, (1_700_000_000, 1_700_000_000))
 

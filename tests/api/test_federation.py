@@ -249,7 +249,7 @@ def of(x: Tensor, labels: Sequence[float]) -> list[TensorDataset]:
 
 
 def refused(sentence: str, call: Callable[[], Any]) -> None:
-    """Assert that a call ends with one sentence, which begins so."""
+    """Assert that a call raises `UserError` with one sentence that begins so."""
     with pytest.raises(UserError) as caught:
         call()
     assert str(caught.value).startswith(sentence)

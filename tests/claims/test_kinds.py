@@ -30,7 +30,7 @@ def rows() -> pd.DataFrame:
 
 
 def curve(*lines: tuple[float, int, int, float]) -> pd.DataFrame:
-    """Return rows of k, seed, round and value."""
+    """Return rows with k, seed, round and value."""
     found = [
         (f"x-k{k}", "ours", "ours", "unlearned", seed, round, "asr", value, k, None) for k, seed, round, value in lines
     ]

@@ -68,7 +68,7 @@ def placed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def assert_same_there(monkeypatch: pytest.MonkeyPatch, action: Callable[[], Any]) -> None:
-    """Assert that what is done on the CPU gives the same on the device that is not there."""
+    """Assert that a computation gives the same on the CPU and on the emulated GPU."""
     here = action()
     with placed(monkeypatch):
         assert action() == here

@@ -33,7 +33,7 @@ KINDS = [pytest.param(IID, id="iid"), *(pytest.param(pat(share), id=f"pat-{share
 
 
 def _given(kind: Kind, backdoor: patch.Params | None) -> dict[str, Any]:
-    """Return how samples are shared out, and the attack on them."""
+    """Return the partition of the samples, and the attack on them."""
     name, params = kind
     plugin = plugins.load("partitions", name)
     return {
@@ -43,7 +43,7 @@ def _given(kind: Kind, backdoor: patch.Params | None) -> dict[str, Any]:
 
 
 def draw(*, kind: Kind = IID, backdoor: patch.Params | None = BACKDOOR, **changes: Any) -> Partition:
-    """Draw a partition of `LABELS` to ten clients."""
+    """Draw a partition of `LABELS` among ten clients."""
     usual = {"seed": 0, "samples": None, "train_share": 6 / 7, "validation_share": 0.1, "attacked": 1}
     return partition.draw(LABELS, **{**usual, **changes}, **_given(kind, backdoor))
 

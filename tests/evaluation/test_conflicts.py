@@ -1,4 +1,4 @@
-"""NC: whose gradients an update conflicts with."""
+"""NC: the number of clients whose gradients an update conflicts with."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What is measured of a model after a round."""
+"""The measurements of a model after a round."""
 
 from fu.evaluation import backdoor, distance, utility, values
 from fu.federation.task import Task

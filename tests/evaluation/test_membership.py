@@ -228,7 +228,7 @@ def shadows(data: ClientData) -> Shadows:
 
 
 def memorised(data: ClientData, *rows: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> Tensor:
-    """Return a model that knows some samples by heart."""
+    """Return a model that has memorised some samples."""
     network = Network(BUILD(), data.device)
     network.weights.copy_(initial_parameters(BUILD, 7))
     x, y = data.clean(np.concatenate(rows))

@@ -13,7 +13,7 @@ class HangError(BaseException):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `HangError` after some seconds."""
+    """Raise `HangError` after a time limit."""
 
     def late(*_: Any) -> None:
         raise HangError(f"more than {seconds} s")

@@ -48,7 +48,7 @@ ODD = [
 
 
 def damage_bytes(content: bytes, random: Random) -> bytes:
-    """Damage anywhere."""
+    """Damage the text at a random place."""
     return damage(content, random, ODD)
 
 

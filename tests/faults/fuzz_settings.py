@@ -96,7 +96,7 @@ def damaged(tree: Any, random: random.Random) -> Any:
 
 
 def scratched(content: bytes, random: random.Random) -> bytes:
-    """Return a text with up to three places damaged."""
+    """Return a text damaged in up to three places."""
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         content = damage(content, random, SNIPPETS)
     return content

@@ -109,7 +109,7 @@ def by_torch(
     factor: float = 1,
     **sgd: float,
 ) -> tuple[Tensor, float]:
-    """Return what a client sends back [d] and its mean loss, by a plain loop around `torch.optim.SGD`."""
+    """Return a client's update [d] and its mean loss, by a plain loop around `torch.optim.SGD`."""
     net, losses = build().train(), list[float]()
     net.load_state_dict(federation.layout.named(theta), strict=False)  # but for the number of batches seen
     optimiser = torch.optim.SGD(net.parameters(), lr=rate, **sgd)  # type: ignore[arg-type]

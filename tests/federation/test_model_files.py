@@ -76,14 +76,14 @@ def cut(length: int) -> Callable[[Path], None]:
 
 
 def with_last(value: float) -> Callable[[Path], None]:
-    """Return what writes weights of which the last has this value."""
+    """Return a writer of weights of which the last one has this value."""
     theta = torch.zeros(lenet().size)
     theta[-1] = value
     return lambda path: model_files.save(path, lenet(), theta, None)
 
 
 def with_bias(dtype: torch.dtype) -> Callable[[Path], None]:
-    """Return what writes weights of which one tensor has this type."""
+    """Return a writer of weights of which one tensor has this type."""
     named = lenet().named(torch.zeros(lenet().size))
     return lambda path: save_file({**named, "0.bias": named["0.bias"].to(dtype)}, path)
 

@@ -1,4 +1,4 @@
-"""Whose data are not touched: an absent client's never, nor a forgotten one's by retraining."""
+"""Whose data are never read: an absent client's, and in retraining a forgotten client's."""
 
 from collections.abc import Collection
 from dataclasses import replace

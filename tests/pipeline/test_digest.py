@@ -71,7 +71,7 @@ def write(path: Path, text: str) -> None:
 
 
 def analysis(text: str | bytes) -> Analysis:
-    """Return what counts in a module."""
+    """Return the counted source of a module."""
     return analysed("fu.methods.new", Path("new.py"), text.encode() if isinstance(text, str) else text)
 
 

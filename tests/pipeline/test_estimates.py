@@ -171,7 +171,7 @@ def test_what_such_a_job_took_with_this_or_another_seed_is_its_time(
     planned = Plan({**toy(), "seeds": [1]})
 
     def ran(seed: int, seconds: float, **spec: Any) -> None:
-        """Leave a job's certificate and what it took."""
+        """Write a job's certificate with its cost."""
         job = planned.job("train", {"run": f"toy/iid/seed{seed}", "trial": "original"})
         Path(job.outputs["cost"]).parent.mkdir(parents=True)
         Path(job.outputs["cost"]).write_text(json.dumps({"seconds": seconds}))

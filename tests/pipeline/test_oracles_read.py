@@ -165,7 +165,7 @@ def replaced(name: str, content: bytes) -> Edit:
 
 
 def carded(card: Any) -> Edit:
-    """Return what replaces the card and its checksum."""
+    """Return an edit that replaces the card and its checksum."""
     content = json.dumps(card).encode()
 
     def edit(contents: dict[str, bytes]) -> None:

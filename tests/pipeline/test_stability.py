@@ -62,12 +62,12 @@ def fats(**laid: Any) -> Plan:
 
 
 def samples(**settings: Any) -> dict[str, Any]:
-    """Return what lays settings over the scenario of MNIST's samples."""
+    """Return overrides of the MNIST scenario with sample requests."""
     return {"scenarios": {"mnist-samples": {"settings": settings}}}
 
 
 def mine(plugin: str, trained_by: str = "original", **about: Any) -> dict[str, Any]:
-    """Return what adds a method, shown for samples."""
+    """Return overrides that add a method for sample requests."""
     entry = {"label": "Mine", "source": "this test", "in_paper": False, "post_training": "none", "shown_in": ["fig5"]}
     return {"methods": {"mine": {**entry, "plugin": plugin, "trained_by": trained_by, **about}}}
 

@@ -1,4 +1,4 @@
-"""FedAvg: the mean of those who take part."""
+"""FedAvg: the mean of the participating clients."""
 
 from dataclasses import replace
 

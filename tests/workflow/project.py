@@ -54,7 +54,7 @@ class Job:
 
 
 def until(true: Callable[[], object], seconds: float = 120) -> None:
-    """Wait until something is true."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "nothing happened"
@@ -181,7 +181,7 @@ class Project:
         (self.root / ".venv/installed").touch()
 
     def make(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run make; return its status and what stands on the screen."""
+        """Run make; return its exit code and output."""
         self.install()
         return subprocess.run(
             ["make", *words],

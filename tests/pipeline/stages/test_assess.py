@@ -42,7 +42,7 @@ def edit(path: Path, **changed: Any) -> None:
 
 
 def keep_three(path: Path) -> None:
-    """Keep the logits of three models alone."""
+    """Keep only the logits of three models."""
     edit(path, **{probe: says[:3] for probe, says in predictions.load(path, predictions.REPEATS).items()})
 
 

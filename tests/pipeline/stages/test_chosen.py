@@ -54,7 +54,7 @@ class Grid:
         certificate.write(self.folder / f"{name.rpartition('.')[0]}.made.json", made)
 
     def select(self, point: str) -> None:
-        """Leave a selection as its job does."""
+        """Write a selection as its job does."""
         self.write("m.selected.json", json.dumps({"selected": point}))
 
     def run(self, spec: Any, *more: str) -> bool:

@@ -123,7 +123,7 @@ def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_
 
 @pytest.fixture
 def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What another job has made."""
+    """Outputs of another job."""
     monkeypatch.chdir(tmp_path)
     return lay("drawn")
 
@@ -145,7 +145,7 @@ def made(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0
 
 
 def told(main: Callable[[Spec, Files, Options], None], *more: str, lr: float = 0.1) -> str:
-    """Return the sentence with which a stage ends that would certify its output."""
+    """Return the error of a stage that would certify its output."""
     with pytest.raises(SystemExit) as caught:
         made(main, *more, lr=lr)
     return str(caught.value).removeprefix("error: ")
@@ -290,7 +290,7 @@ def test_what_lies_in_the_place_of_a_file_is_told_before_anything_is_computed(
 
 
 def test_a_full_disk_that_a_library_tells_in_an_error_of_its_own_is_told(before: Path) -> None:
-    """Any other error is a fault of the code, and keeps its traceback."""
+    """Any other error is a bug, and keeps its traceback."""
     number = errno.ENOSPC
 
     def main(spec: Spec, files: Files, options: Options) -> None:

@@ -54,7 +54,7 @@ class Oracles:
 
     @classmethod
     def made(cls, folder: Path, request: Request | None = None) -> "Oracles":
-        """Return a folder with so many models of every kind."""
+        """Return a folder with a number of models of every kind."""
         found = cls(make_scene(folder), request)
         for kind, first in KINDS.items():
             found.models[kind] = [found.save(kind, k, model(first + k)) for k in range(NUMBER)]

@@ -18,7 +18,7 @@ from tests.pipeline.results_folder import entry_of, make_results, sources_of
 
 
 def outputs_in(folder: Path) -> dict[str, Path]:
-    """Return what is written of every artefact."""
+    """Return the files written for every artefact."""
     return {name: folder / f"thing.{name}" for name in ("csv", "rows", "md", "html", "tex", "json")}
 
 

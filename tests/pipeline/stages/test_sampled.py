@@ -51,7 +51,7 @@ def task_of(request: Request | None) -> Task:
 
 
 def first_uses(found: History) -> list[tuple[int, int]]:
-    """Return in order at which time which sample is first used."""
+    """Return, in order, each sample's first use: time and sample."""
     times = {(time, row) for k in range(3) for row in PART.train[k].tolist() if (time := found.first_step(k, row))}
     return sorted(times)
 
@@ -74,7 +74,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def asking(folder: Path, request: Request) -> Scene:
-    """Write what stages read, and a request."""
+    """Write the inputs of stages, and a request."""
     made = make_scene(folder, PART)
     np.savez(made("request.npz"), allow_pickle=False, **request.arrays())  # type: ignore[arg-type]
     return made
