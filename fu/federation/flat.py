@@ -46,7 +46,7 @@ class Layout:
                 k = len(lead)
                 piece = piece.view(*lead, o, h, w, i).permute(*range(k), k, k + 3, k + 1, k + 2)
             else:
-                piece = piece.view(*lead, *shape)
+                piece = piece.view((*lead, *shape))
             out[name] = piece
             start += size
         return out

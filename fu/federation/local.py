@@ -10,10 +10,12 @@ from dataclasses import asdict, dataclass, fields
 import psutil
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from fu.data.clients import ClientData, batch_of
 from fu.errors import UserError, nearest
+from fu.federation.flat import Layout
 from fu.federation.losses import Objective, cross_entropy, resolve
 from fu.federation.network import Hook, Network, descent
 from fu.federation.sgd import AT_ONCE, TOGETHER
@@ -21,6 +23,7 @@ from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
+PROBED = 8  # training samples by which a model shows whether training draws random numbers
 WEIGHTS = ("samples", "equal")
 
 
@@ -102,14 +105,18 @@ class Federation:
         """
         self.data, self.training, self.seed, self.stream = data, training, seed, stream
         self.device = data.device
+        self.statistics = Layout(model).size > Layout(model).parameters
+        self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules()) or (
+            not self.statistics and _draws(model, data)
+        )
         self.network = Network(model, data.device)
         self.model, self.layout, self.logits = self.network.model, self.network.layout, self.network.logits
-        self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules())
-        self.statistics = self.layout.size > self.layout.parameters
         self.cost = Cost()
-        recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+        self.recurrent = any(isinstance(module, nn.RNNBase) for module in model.modules())
+        together = not any(isinstance(module, _BatchNorm | nn.RNNBase) for module in model.modules())
+        together = together and all(parameter.requires_grad for parameter in model.parameters())
         small = self.layout.size < AT_ONCE
-        self.at_once = small and not self.stochastic and not self.statistics and not recurrent  # on a GPU
+        self.at_once = small and not self.stochastic and not self.statistics and together  # on a GPU
         if strategy == "auto":
             strategy = "vectorised" if self.at_once and self.device.type == "cuda" else "sequential"
         if strategy == "vectorised" and (self.stochastic or self.statistics):
@@ -334,13 +341,14 @@ class Federation:
     def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
         """Switch dropout and running statistics on for a round of a client or the server; dropout is seeded by name.
 
-        No global generator is touched.
+        cuDNN has the gradient of a recurrent layer in training mode alone. No global generator is touched.
         """
-        if not self.stochastic and not self.statistics:
+        if not (self.stochastic or self.statistics or self.recurrent):
             yield
             return
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            torch.manual_seed(derive_integer(self.seed, self.stream, "dropout", who, round))
+            seed = derive_integer(self.seed, self.stream, "dropout", who, round)
+            (torch.cuda.manual_seed if self.device.type == "cuda" else torch.default_generator.manual_seed)(seed)
             self.model.train()
             try:
                 yield
@@ -377,6 +385,24 @@ def aggregate(updates: Updates, weights: str) -> Tensor:
     """
     share = updates.sizes if _by_size(weights) else torch.ones_like(updates.sizes)
     return (share / share.sum()) @ updates.delta
+
+
+def _draws(model: nn.Module, data: ClientData) -> bool:
+    """Return whether two passes of a model in training mode differ, as with `torch.nn.functional.dropout`."""
+    client = max(data.partition.present, key=data.size)
+    x, _ = data.train(client, torch.arange(min(PROBED, data.size(client)), device=data.device))
+    x = x.to(next(model.parameters()).device)
+
+    def outputs(seed: int) -> Tensor:
+        torch.default_generator.manual_seed(seed)
+        found: Tensor = model(x)
+        return found
+
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        model.train()
+        differ = not torch.allclose(outputs(0), outputs(1), rtol=1e-3, atol=1e-6, equal_nan=True)
+        model.eval()
+    return differ
 
 
 def _by_size(weights: str) -> bool:

@@ -31,7 +31,7 @@ class State:
 def initial_parameters(build: Callable[[], nn.Module], *name: int | str) -> Tensor:
     """Return theta [d] of a freshly initialised model, seeded by name."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_integer(*name))
+        torch.default_generator.manual_seed(derive_integer(*name))
         model = build()
     return Layout(model).flatten(tensors_of(model))
 
