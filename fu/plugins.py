@@ -41,7 +41,7 @@ CALLED = {
     "projections": {"project": "task, p, theta, delta"},
     "evaluation": {"evaluate": "context", "trace": "context", "count": "task, before, after, round"},
     "artefacts": {"make": "frame, entry", "by_seed": "frame, entry"},
-    "audits": {"audit": "models", "found": "values", "indices": "models"},
+    "audits": {"audit": "models", "runs": "models", "indices": "models"},
     "claims": {"operands": "p", "statistics": "rows, p", "region": "p"},
 }
 

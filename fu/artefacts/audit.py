@@ -159,11 +159,12 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         return [made, "These audits only describe: no method passes or fails."]
     return [
         made,
-        f"Found: an audit's p, corrected for the {number} tests of this table (Holm), is below .05, so that with a "
-        "probability of 95% no method is found by chance. Bounded: nothing is found, and controls with at least this "
-        f"share of the client lie further towards the original models (95% confidence; at most {MARGIN:.0%}). "
-        "Undecided: neither. Resolution: the least share that so many models would find with a power of 95%, at the "
-        "level that holds for all tests together; only probes with a resolution within that margin bound a method.",
+        f"Found: an audit's p, corrected for the {number} tests of this table (Holm), is below .05, so that the "
+        "probability that any method is found by chance is at most 5%. Bounded: nothing is found, and controls with at "
+        "least this share of the client lie further towards the original models (95% confidence; at most "
+        f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models would find with a "
+        "power of 95%, at the level that holds for all tests together; only probes with a resolution within that "
+        "margin bound a method.",
         *(audit.caveat for audit in entry.audits.values()),
     ]
 

@@ -5,7 +5,7 @@ harm is unavoidable. They are counted on the retained clients' test samples, and
 that resembles the forgotten ones most: those whose logits, averaged over original models, are nearest (Euclidean
 distance) to those of a forgotten sample (our choice). Each difference has a bootstrap interval over models, the chance
 that an unlearned model is worse than a retrained one, and a one-sided permutation p (`differences`). The audit decides
-nothing about the forgotten clients: it has no `found`. P-values are of one comparison; the kind `harm` adjusts them
+nothing about the forgotten clients: it declares no `P`. P-values are of one comparison; the kind `harm` adjusts them
 for all that its table shows.
 
 Attacker model: none; anyone who holds the retained data can measure it.

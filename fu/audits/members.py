@@ -6,7 +6,7 @@ loss, between the retained clients' training and test samples; TPR - FPR at the 
 because the threshold is searched for. It is averaged over the original models, the unlearned models and the retrained
 models; the gap between retrained and original models is due to the removed data. The gap between unlearned and
 retrained models has an interval, a chance and a p-value over models (`differences`). The audit is descriptive and
-decides nothing about the forgotten clients: it has no `found`.
+decides nothing about the forgotten clients: it declares no `P`.
 
 Attacker model: observes one model's losses on samples and knows no other model.
 

@@ -4,8 +4,9 @@ During unlearning only the forgotten client trains. It descends -CE + (lambda / 
 original model and F the diagonal Fisher information of the retained data. A step follows the gradient of -CE, clipped
 if requested, and then applies the penalty implicitly (its proximal step), w_j <- w0_j + (w_j - w0_j) / (1 + lr lambda
 F_j), which is stable for every lambda. Wu et al. (2022) was not available to us: the loss follows FedOSD's description;
-the empirical Fisher information (with true labels), its sample size and lambda are our interpretation. Stores F [d];
-communicates one model up and down per round, and once a model and a diagonal per retained client.
+the empirical Fisher information (with true labels), its sample size and lambda are our interpretation. Several
+forgotten clients count equally. Stores F [d]; communicates one model up and down per round, and once a model and a
+diagonal per retained client.
 """
 
 from dataclasses import dataclass, replace

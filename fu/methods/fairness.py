@@ -5,6 +5,8 @@ for them than the original one: r_i, on their training data. Initially all lambd
 
     lambda_i = Lambda e^{r_i} / (1 + sum_j e^{r_j}).
 
+Here r_i is that of the round's new model; Algorithm 1 uses the model before the round, so its weights lag by one round.
+
 Algorithm 1 stops as soon as max r_i <= epsilon. This already holds at w_o, so it ends after its first round
 (`literal`). Our variant runs all rounds. `theta` is the model that would be returned at this point: of the models with
 max r_i <= epsilon, the one with the lowest loss on the retained clients' training data, or, if there is none, the one

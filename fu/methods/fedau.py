@@ -6,7 +6,7 @@ While the model was trained, the forgotten clients trained auxiliary heads W_a o
     W <- (1 - alpha) W + alpha mean_u W_a,
 
 where W is the last fully connected layer, weight and bias. Nobody trains; post-training follows. The authors' code was
-read, of the paper (arXiv 2405.15474) the abstract. (The code of Mora et al. 2024 trains a new head after the request
+read, and the paper's abstract (arXiv 2405.15474). (The code of Mora et al. 2024 trains a new head after the request
 instead, with alpha = .96.) Stores a head per forgotten client; communicates nothing.
 """
 

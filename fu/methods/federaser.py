@@ -36,8 +36,8 @@ class Params(BaseModel, extra="forbid"):
     interval: int | None = Field(
         None,
         gt=0,
-        description="stored rounds per calibration round (FedOSD section 4.1: 10); null: stored rounds divided by "
-        "calibration rounds",
+        description="stored rounds per calibration round; null: stored rounds divided by calibration rounds (our "
+        "choice: 2000 / 200 rounds of FedOSD section 4.1)",
     )
     calibration_ratio: float = Field(
         1.0, gt=0, le=1, description="share of the local steps: all (FedOSD Table 12; Liu et al. 2021: a half)"

@@ -6,8 +6,8 @@ post-training (Eq. 7) is `fu/projections/away_from_original.py`; M5 omits it.
 
 With delta_i = theta_i - theta = -lr g_i every formula is written in updates, and lr d is a function of them. The
 printed mu of Eq. 6 gives a vector of norm ||g_u||^2; the norm that Eq. 5 requires is set directly, also for M3 and M4.
-Several forgotten clients are summed into one g_u. Stores nothing; communicates one model up and down per client and
-round.
+The gradients of several forgotten clients are summed into one g_u; Algorithm 1 has one client, and the authors' code
+averages. Stores nothing; communicates one model up and down per client and round.
 """
 
 from typing import Literal

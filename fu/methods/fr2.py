@@ -1,8 +1,9 @@
 """FR2: rapid retraining (Liu et al. 2022, "The right to be forgotten in federated learning"; FATS section 6.1.4).
 
 FedAvg on the remaining data from a new model, but with quasi-Newton steps w <- w - lr Gamma^-1 Delta, where Delta is
-the gradient with momentum and Gamma a diagonal curvature with momentum. Stores nothing; communicates one model up and
-down per client and round.
+the gradient with momentum and Gamma a diagonal curvature with momentum. It starts at a new model, as rapid retraining
+does; the program of FATS's authors resumes where its FATS does, at the first round with a forgotten client. Stores
+nothing; communicates one model up and down per client and round.
 
 Liu et al. (2022) was not available to us. The implementation follows these sources:
 

@@ -4,7 +4,8 @@ During unlearning only the forgotten client trains: ascent on CE from the refere
 every step projected onto the ball of radius delta around w_ref; w0 is the original model and w_u the client's last
 local model. FedOSD's delta is a third of the mean distance from w0 to ten random models. The code of Halimi et al.
 measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops permanently once
-the local model is far enough from w_u. Stores w_u [d]; communicates one model up and down per round.
+the local model is far enough from w_u. Several forgotten clients count equally. Stores w_u [d]; communicates one model
+up and down per round.
 """
 
 from dataclasses import dataclass, replace

@@ -5,10 +5,10 @@ model is degraded towards it, w <- lambda w + (1 - lambda) w_de, and guided: the
 that the second model predicts for its data. The last rounds consist of guidance only, in which the retained clients
 also train, on their own labels. A hyper-parameter sets who trains which model in the first rounds. Of Zhao et al.
 (2023) only the abstract was available to us. A re-implementation in the code of Mora et al. (2024, FedQUIT) agrees on
-the formula and the pseudo-labels; there all clients guide in every round (`both`). Our default is an interpretation of
-FedOSD's Table 12 (1.04 to 1.05 of retraining's time: about ten client trainings per round). Stores a
-second model [d]; communicates one model up and down per client and round, and the second model down to the forgotten
-client, which needs its predictions.
+the formula and the pseudo-labels; there all clients guide in every round. `both` takes from it who trains in each
+round; shares, lambda and rates are ours. Our default is an interpretation of FedOSD's Table 12 (1.04 to 1.05 of
+retraining's time: about ten client trainings per round). Stores a second model [d]; communicates one model up and down
+per client and round, and the second model down to the forgotten client, which needs its predictions.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ FIDELITY = {
     "source": "second-hand",
     "citation": (
         "Zhao et al. 2023: abstract; FedOSD section 4.1; a re-implementation in FedQUIT's code agrees on the "
-        "formula and the pseudo-labels, and has the schedule `both`"
+        "formula and the pseudo-labels, and has the same clients train in each round as the schedule `both`"
     ),
     "not_read": "Zhao et al. 2023 beyond its abstract; no code of the authors",
 }
@@ -41,9 +41,9 @@ class Params(BaseModel, extra="forbid", populate_by_name=True):
     lambda_rounds: int | None = Field(
         100,
         gt=0,
-        description="number of unlearning rounds for which lambda is meant (FedOSD section 4.1: 100); with R rounds "
-        "it becomes lambda^(100 / R), so that the same share of the original model remains; null: lambda is used "
-        "unchanged",
+        description="number of unlearning rounds for which lambda is meant (our choice, from the 100 rounds of "
+        "FedOSD section 4.1); with R rounds it becomes lambda^(100 / R), so that the same share of the original model "
+        "remains; null: lambda is used unchanged",
     )
     degradation_share: float = Field(
         0.8,

@@ -6,8 +6,8 @@ acts on that span: W <- W + lr (g - g S S^T). Outputs on the sampled batches are
 represents the inputs; if S is complete, they do not change at all. Biases are frozen, since they would violate this (as
 FedOSD notes). Li et al. (2023) was not available to us: the rank, the batch and the choice to compute S once are our
 interpretation; their factor that hides the inputs does not change the span and is omitted. With standardised weights
-(NFResNet-18) the invariance holds only to first order. Stores S; communicates the second moments of the layer inputs
-once, and one model up and down per round.
+(NFResNet-18) the invariance holds only to first order. Several forgotten clients count equally. Stores S; communicates
+the second moments of the layer inputs once, and one model up and down per round.
 """
 
 from collections.abc import Callable

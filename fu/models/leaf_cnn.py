@@ -18,13 +18,15 @@ class Params(BaseModel, extra="forbid"):
     """Hyper-parameters."""
 
     mean: float = Field(
-        0.0, allow_inf_nan=False, description="mean subtracted from inputs in [0, 1] (FATS's code: .1307)"
+        0.0,
+        allow_inf_nan=False,
+        description="mean subtracted from inputs in [0, 1] (FATS's code: .1307 for MNIST and FMNIST)",
     )
     std: float = Field(
         1.0,
         gt=0,
         allow_inf_nan=False,
-        description="standard deviation by which the inputs are then divided (FATS's code: .3081)",
+        description="standard deviation by which the inputs are then divided (FATS's code: .3081 for MNIST and FMNIST)",
     )
 
 

@@ -1,7 +1,8 @@
 """FedProx (Li et al. 2020, Algorithm 2): FedAvg whose clients stay near the global model w_t.
 
 Client k minimises F_k(w) + (mu / 2) ||w - w_t||^2, so that each of its steps has the gradient g + mu (w - w_t). All
-clients take their full number of steps; the paper also lets slow ones take fewer. At mu = 0 it is FedAvg. Histories
+clients take their full number of steps; the paper also lets slow ones take fewer. As in FedAvg, clients are drawn
+uniformly and weighted by samples; Algorithm 2 draws by p_k and weights equally. At mu = 0 it is FedAvg. Histories
 record FedAvg's updates, so none can be recorded. Communicates one model up and down per client and round.
 """
 

@@ -1,1 +1,1 @@
-"""The commands behind make's targets. It may use all other rooms."""
+"""The commands behind make's targets. It may use all other packages of `fu.pipeline`."""
