@@ -106,6 +106,11 @@ def test_of_curves_a_claim_reads_one_round_or_what_is_made_of_all(round: str, ex
     assert list(values(given, operand)) == [expected]
 
 
+def test_the_mean_is_over_all_rounds_also_those_that_were_not_measured() -> None:
+    given = curve((1, 0, 4, 3.0), (1, 0, 5, 5.0), (1, 0, 1, 0.0), (1, 1, -1, -inf))  # 0, 1, 2, 3, 5; and one diverged
+    assert [*values(given, Operand(method="ours", metric="asr", round="mean")).sort_index()] == [2.2, -inf]
+
+
 def test_of_several_points_no_number_is_taken() -> None:
     assert made("limit", of={"method": "ours", "metric": "asr"}, side="above", limit=0)[0] == {}
 
