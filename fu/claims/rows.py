@@ -72,8 +72,8 @@ def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
     Where it names several points of a grid there is none.
     """
     chosen = operand.pick(rows)
-    chosen = chosen[chosen.groupby("scenario")["point"].transform("nunique") == 1]
-    runs = chosen.dropna(subset="value").sort_values("round").set_index("round").groupby(KEYS, sort=False)["value"]
+    chosen = chosen[chosen.groupby("scenario")["point"].transform("nunique") == 1].dropna(subset="value")
+    runs = chosen.sort_values("round", kind="stable").set_index("round").groupby(KEYS, sort=False)["value"]
     if operand.round == "mean":
         return runs.agg(_over_rounds)
     return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
