@@ -75,7 +75,7 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         f"Time: time steps computed again, 0 where nothing is; {counted(entry, found[found['metric'] == TIME])} "
         f"{retrained(found)}",
         notes.seeds(entry, 0),
-        notes.deviations(entry),
+        notes.deviations(entry, "± of time: that standard error; of all else"),
         f"Seeds that diverged are left out: {in_a_row([*lost['scenario'].unique()])}." if len(lost) else "",
         entry.note,
     )

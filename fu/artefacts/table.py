@@ -12,11 +12,11 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts import bars, notes
-from fu.artefacts.entry import ORIGINAL, Entry, Scenario
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Scenario
 from fu.artefacts.panels import OURS, grid
 from fu.artefacts.result import Result, of_figure, of_table
 from fu.artefacts.statistics import KEYS, evaluated, printed, summaries
-from fu.artefacts.words import FORGOT, as_printed, forgets, in_words, took_hold
+from fu.artefacts.words import FORGOT, as_printed, forgets, in_a_row, in_words, took_hold
 
 INPUTS = ("evaluations",)
 TABLE = True  # unless `marks` says otherwise
@@ -30,9 +30,9 @@ RISES = (
     f"{RISE:g}), and the weights move back towards ω⁰ (of the paper's numbers: r as printed)."
 )
 BOLD = (
-    "Bold: the best{} at each stage, without retraining and diverged methods, where the 95% interval over seeds of its "
-    "difference from the runner-up excludes 0 (Welch); where higher is better, only among methods that forgot (ASR at "
-    f"most {FORGOT:g} above retraining's); never where the backdoor hardly took hold."
+    "Bold: the best{} at each stage, without diverged methods{}, where the 95% interval over seeds of its difference "
+    "from the runner-up excludes 0 (Welch); where higher is better, only among methods that forgot (ASR at most "
+    f"{FORGOT:g} above retraining's); never without a spread, or where the backdoor hardly took hold."
 )
 Cell = dict[Hashable, Any]
 Cells = dict[tuple[str, str, str], Cell]
@@ -74,7 +74,9 @@ def notes_of(entry: Entry, frame: pd.DataFrame, *more: str) -> str:
         parts += [f"In parentheses: {spread.formula}." for spread in entry.spreads if spread.name == metric.spread]
     parts += [notes.LEFT_OUT if frame["diverged"].any() else "", notes.comparison(entry)]
     if any(_best(entry, _cells(frame, scenario)) for scenario in entry.scenarios):
-        parts.append(BOLD.format(" of the paper's methods" if entry.in_paper else ""))
+        alone = [method.label for method in _compared(entry) if method.post_training == "own"]
+        without = f" and those that train for all rounds themselves ({in_a_row(alone)})" if alone else ""
+        parts.append(BOLD.format(" of the paper's methods" if entry.in_paper else "", without))
     if (frame["mark"] != "").any() or (frame["published_mark"] != "").any():
         parts.append(RISES)
     if any(len(trials) > 1 for method in entry.methods for trials in method.trials.values()):
@@ -183,13 +185,12 @@ def _cells(frame: pd.DataFrame, scenario: Scenario) -> Cells:
 def _best(entry: Entry, cells: Cells) -> set[tuple[str, str, str]]:
     """Return the cells that are better than all others of their column over seeds, after each stage."""
     found: set[tuple[str, str, str]] = set()
-    theirs = [method for method in entry.methods if method.in_paper or not entry.in_paper]
-    rivals = {method.name for method in theirs if method.post_training != "own"}
+    rivals = {method.name for method in _compared(entry) if method.post_training != "own"}
     for metric in entry.metrics:
         sign = {"lower": -1, "higher": 1, "neither": 0}[metric.better]
         for stage in ("unlearned", "recovered") if sign else ():
             column = [
-                (sign * round(cell["mean"], 3), key)
+                (sign * cell["mean"], key)
                 for key, cell in cells.items()
                 if key[1:] == (stage, metric.name) and cell["n"] and not cell["diverged"] and key[0] in rivals
                 if cell["took_hold"] is not False
@@ -201,16 +202,20 @@ def _best(entry: Entry, cells: Cells) -> set[tuple[str, str, str]]:
     return found
 
 
+def _compared(entry: Entry) -> list[Method]:
+    """Return the paper's methods, or all in a table of ours."""
+    return [method for method in entry.methods if method.in_paper or not entry.in_paper]
+
+
 def differs(difference: float, one: Cell, other: Cell) -> bool:
-    """Whether the 95% interval of a difference of two means over seeds (Welch 1947) excludes 0; of one seed never."""
+    """Whether the 95% interval over seeds of a difference of means (Welch 1947) excludes 0; without a spread never."""
     from scipy.special import stdtrit  # half a second that other kinds need not pay
 
     if min(one["n"], other["n"]) < 2:
         return False
     errors = [cell["std"] ** 2 / cell["n"] for cell in (one, other)]
     parts = sum(error**2 / (cell["n"] - 1) for error, cell in zip(errors, (one, other), strict=True))
-    half = stdtrit(sum(errors) ** 2 / parts, 0.975) * sqrt(sum(errors)) if parts else 0.0
-    return bool(abs(difference) > half)
+    return bool(parts and abs(difference) > stdtrit(sum(errors) ** 2 / parts, 0.975) * sqrt(sum(errors)))
 
 
 def _number(value: float, spread: float | None = None) -> str:

@@ -7,6 +7,7 @@ of scenarios and each setting of grids, named as in the YAML.
 from math import nan
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -28,7 +29,9 @@ class Operand(Strict):
         default_factory=dict, description="only rows with these values of coordinates or grid settings"
     )
     round: Literal["last", "first", "highest", "lowest", "mean"] = Field(
-        "last", description="for curves: which round, or which statistic over all rounds"
+        "last",
+        description="for curves: which measured round; or the mean over all rounds from the first measured one to the "
+        "last, linear in between",
     )
     samples: int | None = Field(
         None,
@@ -69,9 +72,16 @@ def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
     Where it names several points of a grid there is none.
     """
     chosen = operand.pick(rows)
-    chosen = chosen[chosen.groupby("scenario")["point"].transform("nunique") == 1]
-    runs = chosen.sort_values("round").groupby(KEYS, sort=False)["value"]
+    chosen = chosen[chosen.groupby("scenario")["point"].transform("nunique") == 1].dropna(subset="value")
+    runs = chosen.sort_values("round", kind="stable").set_index("round").groupby(KEYS, sort=False)["value"]
+    if operand.round == "mean":
+        return runs.agg(_over_rounds)
     return runs.agg({"highest": "max", "lowest": "min"}.get(operand.round, operand.round))
+
+
+def _over_rounds(curve: "pd.Series[float]") -> float:
+    """Return the mean over all rounds of a curve, also where it was measured (the index) in some of them only."""
+    return float(np.interp(range(curve.index[0], curve.index[-1] + 1), curve.index, curve).mean())
 
 
 def both(p: Pair) -> list[Operand]:

@@ -1,10 +1,12 @@
 """A number rises, or falls, along a coordinate: the change from end to end of a line fitted to its values on each seed.
 
 Values count as equally spaced, so that .1, 1 and 10 have equal weight. Scenarios that differ only in the coordinate are
-one unit; a setting of a grid varies within a scenario.
+one unit; a setting of a grid varies within a scenario. A seed whose infinite values cancel, as where no run ever ends,
+has no trend.
 """
 
 import re
+from collections.abc import Iterator
 from math import nan
 from typing import Literal
 
@@ -33,32 +35,41 @@ def operands(p: Params) -> list[Operand]:
 
 def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
     """Return the fitted change from the first value of the coordinate to the last; of two values, their difference."""
+    lines = []
+    for unit, wide in _tables(rows, p):
+        steps = np.arange(wide.shape[1])
+        weights = steps[-1] * (steps - steps.mean()) / ((steps - steps.mean()) ** 2).sum()
+        change = [_sum(weights, numbers) for numbers in wide.to_numpy()]
+        lines += [(unit, "", seed, value, nan) for seed, value in zip(wide.index, change, strict=True)]
+    return pd.DataFrame(lines, columns=STATISTIC).dropna(subset="value")
+
+
+def ends(rows: pd.DataFrame, p: Params) -> dict[str, tuple[float, float]]:
+    """Return from where to where the coordinate goes in each unit."""
+    return {unit: (float(wide.columns[0]), float(wide.columns[-1])) for unit, wide in _tables(rows, p)}
+
+
+def _tables(rows: pd.DataFrame, p: Params) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each unit with two values of the coordinate or more, and its numbers by seed and coordinate."""
     found = p.of.pick(rows)
     if p.along not in found:
-        return pd.DataFrame(columns=STATISTIC)
+        return
     last = found.groupby(["scenario", "point", "seed"])["round"].transform("max")
     found = found[found["round"] == last].assign(at=lambda part: pd.to_numeric(part[p.along], errors="coerce"))
     found = found[found["at"].notna()]
     beside = [key for key in [*rows.columns][[*rows.columns].index("value") + 1 :] if "." not in key and key != p.along]
     groups = ["scenario"] if "." in p.along else beside
     parts = found.groupby(groups, dropna=False, sort=False) if groups else [((), found)]
-    lines = []
     for _, part in parts:
         wide = part.pivot_table("value", "seed", "at").dropna()
         if wide.shape[1] > 1 and len(wide):
-            steps = np.arange(wide.shape[1])
-            weights = steps[-1] * (steps - steps.mean()) / ((steps - steps.mean()) ** 2).sum()
-            change = [_sum(weights, numbers) for numbers in wide.to_numpy()]
-            unit = _named(list(part["scenario"].unique()), p.along)
-            lines += [(unit, "", seed, value, nan) for seed, value in zip(wide.index, change, strict=True)]
-    return pd.DataFrame(lines, columns=STATISTIC)
+            yield _named(list(part["scenario"].unique()), p.along), wide
 
 
 def _sum(weights: Numbers, numbers: Numbers) -> float:
-    """Return the weighted sum; 0 where infinite values of both signs cancel, as when no run ever ends."""
+    """Return the weighted sum; NaN where infinite values of both signs cancel."""
     with np.errstate(invalid="ignore"):
-        found = float((weights * numbers)[weights != 0].sum())
-    return 0.0 if np.isnan(found) else found
+        return float((weights * numbers)[weights != 0].sum())
 
 
 def _named(scenarios: list[str], along: str) -> str:

@@ -24,6 +24,7 @@ __all__ = ["artefact", "claims", "evaluations", "model", "traces"]
 BEFORE = ("paper", "scenario")  # columns before the coordinates of scenarios, and those after them
 AFTER = ("training", "method", "point", "chosen", "seed", "role", "round", "client", "metric", "value", "unit")
 UNITS = {SECONDS: "s", "diverged_round": "rounds"}  # of metrics that no evaluator declares
+UNITS |= dict.fromkeys(("gain", "gain_over_better", "V", "S", "Q"), "points")
 VERDICTS = "verdicts"  # the artefact with the verdicts on a paper's claims, and its columns of text
 TEXTS = (
     *("claim", "scenario", "verdict", "over", "note", "published"),
@@ -87,6 +88,8 @@ def artefact(paper: str, artefact: str, preset: str | None = None, *, root: Root
         frame = pd.concat([frame.iloc[:, :place], coordinates, frame.iloc[:, place:]], axis=1)
     if "metric" in frame:
         frame["unit"] = _units(frame["metric"], {metric["name"]: metric["unit"] for metric in spec["metrics"]})
+    if {"metric", "quantity"} <= {*frame}:  # V, S, Q: of an accuracy in points, of a loss in its own unit
+        frame["unit"] = frame["unit"].replace("fraction", "points")
     return _of(paper, frame)
 
 

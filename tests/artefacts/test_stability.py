@@ -63,6 +63,7 @@ def test_tables_are_in_the_order_of_rho() -> None:
     table = cells(result.body)
     assert [row[:4] for row in table[4:6]] == [["0.750", "1", "2", "0.500 ±0.000"], ["1.500", "2", "2", "0.800 ±0.000"]]
     assert "FRS: retraining from scratch, 6 time steps." in result.notes
+    assert "± of time: that standard error; of all else: sample standard deviation over seeds." in result.notes
 
 
 def test_seeds_that_diverged_are_left_out_and_named() -> None:

@@ -106,6 +106,11 @@ def test_of_curves_a_claim_reads_one_round_or_what_is_made_of_all(round: str, ex
     assert list(values(given, operand)) == [expected]
 
 
+def test_the_mean_is_over_all_rounds_also_those_that_were_not_measured() -> None:
+    given = curve((1, 0, 4, 3.0), (1, 0, 5, 5.0), (1, 0, 1, 0.0), (1, 1, -1, -inf))  # 0, 1, 2, 3, 5; and one diverged
+    assert [*values(given, Operand(method="ours", metric="asr", round="mean")).sort_index()] == [2.2, -inf]
+
+
 def test_of_several_points_no_number_is_taken() -> None:
     assert made("limit", of={"method": "ours", "metric": "asr"}, side="above", limit=0)[0] == {}
 
@@ -197,15 +202,15 @@ def test_trends_with_another_coordinate_are_units_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values_", "change"),
+    ("values_", "changes"),
     [
-        ((1.0, 2.0, inf), inf),
-        ((inf, 2.0, 5.0), -inf),
-        ((1.0, inf, 4.0), 3.0),  # the one in the middle moves no line
-        ((inf, 2.0, inf), 0.0),  # both ends pull
-        ((-inf, 2.0, 3.0), inf),
+        ((1.0, 2.0, inf), [inf]),
+        ((inf, 2.0, 5.0), [-inf]),
+        ((1.0, inf, 4.0), [3.0]),  # the one in the middle moves no line
+        ((inf, 2.0, inf), []),  # which of the two is larger, nobody knows
+        ((-inf, 2.0, 3.0), [inf]),
     ],
 )
-def test_a_trend_keeps_its_infinite_ends(values_: tuple[float, ...], change: float) -> None:
+def test_a_trend_keeps_its_infinite_ends(values_: tuple[float, ...], changes: list[float]) -> None:
     given = curve(*((k + 1, 0, -1, value) for k, value in enumerate(values_)))
-    assert made("trend", given, **TREND)[0] == {("x", ""): [change]}
+    assert made("trend", given, **TREND)[0] == ({("x", ""): changes} if changes else {})

@@ -190,6 +190,17 @@ def test_a_trend_without_one_of_its_scenarios_says_so() -> None:
     assert (silent["unit"], silent["reason"]) == ("third", SILENT)
 
 
+@pytest.mark.parametrize(("paper", "printed"), [((1, 2, 5), [0.4]), ((0, 5), [0.5]), ((1, 2), []), ((2, 5), [])])
+def test_a_trend_of_the_paper_over_part_of_the_way_is_left_out(paper: tuple[int, ...], printed: list[float]) -> None:
+    """Ours goes from 1 to 5; the paper's number is a tenth of the coordinate."""
+    params = {"of": {"method": "ours", "metric": "r_acc"}, "along": "params.k", "way": "rising"}
+    rows: list[dict[str, Any]] = [{"params.k": k, "value": k} for k in (1, 2, 5)]
+    rows += [{"params.k": k, "value": k / 10, "published": 1, "seed": -1} for k in paper]
+    found = read({"one": make_claim("One.", kind="trend", params=params)}, rows)
+    assert [*found[found["published"]]["value"]] == pytest.approx(printed)
+    assert len(found) == 1 + len(printed)
+
+
 def test_scenarios_without_numbers_are_named() -> None:
     claims = {"one": make_claim("One.", scenarios=["small", "other"])}
     found = read(claims, [{"value": 0.5}])

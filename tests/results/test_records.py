@@ -184,3 +184,16 @@ def test_an_artefact_is_the_file_of_its_name_and_one_of_another_version_is_refus
     make(root, "../artefacts/p/old.csv", "a\n1\n", "publish", {}, kind="table")
     with pytest.raises(UserError, match=r"/p/old\.csv: made by another version of fu; run snakemake again\.$"):
         results.evaluations(root=root)
+
+
+@pytest.mark.parametrize(
+    ("text", "units"),
+    [
+        ("metric,quantity,mean\nclient_accuracy,V,2.5\nclient_loss,V,.1\n", ["points", "nats"]),
+        ("metric,mean\naccuracy,.9\ngain,2.5\ngain_over_better,1\nV,2.5\n", ["fraction", *["points"] * 3]),
+        ("quantity,value\nclients,10\n", []),
+    ],
+)
+def test_what_a_kind_gives_in_points_has_the_unit_points(root: Path, text: str, units: list[str]) -> None:
+    make(root, "../artefacts/p/table.csv", text, "publish", {}, **make_entry("table").model_dump(mode="json"))
+    assert [*results.artefact("p", "table", root=root).get("unit", [])] == units

@@ -11,7 +11,10 @@ from fu.artefacts.rows import FORMULAS
 from fu.artefacts.words import took_hold
 
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
-SILENT = "no numbers: runs diverged, the preset omits them, or the audit failed its controls or has none"
+SILENT = (
+    "no numbers: runs diverged, the preset omits them, the original model was there at once, "
+    "or the audit failed its controls or has none"
+)
 
 
 def evidence(entry: Entry, rows: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -43,7 +46,12 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     if not (units or out):
         out[claim.artefact] = SILENT
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
-    theirs = kind.statistics(_that_took_hold(rows[rows["published"] == 1], printed), p)
+    paper = _that_took_hold(rows[rows["published"] == 1], printed)
+    theirs = kind.statistics(paper, p)
+    if hasattr(kind, "ends"):  # of a trend: over a part of the way that ours goes it is another quantity
+        there, here = kind.ends(paper, p), kind.ends(rows[rows["published"] == 0], p)
+        part = [unit for unit in there if unit in here and _lacks(there[unit], here[unit])]
+        theirs = theirs[~theirs["unit"].isin(part)]
     parts = [judged, theirs.assign(published=True), reasons]
     least, most = kind.region(p)
     about = {"claim": name, "low": least, "high": most}
@@ -52,6 +60,11 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     found = found.reindex(columns=[*judged.columns, "published", "reason"]).assign(**about)
     found["published"] = found["published"] == True  # noqa: E712 (NaN in our own rows)
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
+
+
+def _lacks(way: tuple[float, float], whole: tuple[float, float]) -> bool:
+    """Whether a way does not reach an end of another one."""
+    return way[0] > whole[0] or way[1] < whole[1]
 
 
 def _backdoors(of: Iterable[pd.DataFrame], attacked: bool, published: int) -> pd.Series:
