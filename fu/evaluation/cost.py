@@ -78,4 +78,7 @@ METRICS = {
 
 def evaluate(context: Context) -> dict[str, float]:
     """Return the counts at the end of the run, if there is one; the recovered model's are of post-training alone."""
-    return {name: float(context.trace[-1][name]) for name in COUNTS} if context.trace else {}
+    if not context.trace:
+        return {}
+    last = context.trace[-1]
+    return {name: float(last[name]) for name in COUNTS}

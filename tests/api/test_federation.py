@@ -413,12 +413,7 @@ CALLS: list[tuple[Callable[[Model], Any], str]] = [
         lambda model: model.federation.train(1, clients_per_round=4).unlearn("fedosd", [0]),
         "clients_per_round: must be 1 to 3, as many as take part, got 4; or set with_replacement.",
     ),
-    (
-        lambda model: model.federation.audit("fedosd", [0], 10**9, clients_per_round=4),  # before it trains
-        "clients_per_round: must be 1 to 3, as many as take part, got 4; ",
-    ),
     (lambda model: model.federation.audit("fedosd", [0], 1, seed=1), "audit: passes no 'seed' to train; allowed: "),
-    (lambda model: model.federation.audit("fedosd", [0], 10**9, lr=0), "local SGD: lr: "),
     (lambda model: model.federation.trained(Net(), 1).evaluate(evaluators="cost"), "cost: has nothing to measure "),
     (lambda model: model.unlearn("gradient_ascent", [0], lr=1e20).recover(1), "<unlearned model by gradient_ascent, c"),
     (lambda model: model.federation.train(1).unlearn("federaser", [0]), "federaser: the training has not recorded "),
@@ -440,6 +435,17 @@ def test_what_cannot_be_asked_of_a_model_gets_one_sentence(
     trained: Model, call: Callable[[Model], Any], sentence: str
 ) -> None:
     refused(sentence, lambda: call(trained))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({"clients_per_round": 4}, "clients_per_round: must be 1 to 3, as many as "), ({"lr": 0}, "local SGD: lr: ")],
+)
+def test_what_cannot_be_audited_is_not_even_trained(
+    given: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Federation, "train", None)
+    refused(sentence, lambda: federation().audit("fedosd", [0], 1, **given))
 
 
 def test_the_core_needs_neither_the_workflow_nor_its_libraries() -> None:
