@@ -8,12 +8,13 @@ import numpy as np
 from tqdm import tqdm
 
 from fu import plugins
-from fu.api.given import count, names, plugin
+from fu.api import checks
+from fu.api.given import count, local_sgd, names, plugin
 from fu.audits.models import Models, finite
 from fu.claims.correction import adjusted
-from fu.errors import UserError
+from fu.errors import UserError, nearest
 from fu.evaluation import fresh_heads, predictions
-from fu.federation.progress import hidden
+from fu.federation.progress import hidden, is_hidden
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # of all audits together
 LEAST = 8  # models of each kind, with which audits can decide once their p-values are corrected (our choice)
+PASSED = ("training", "clients_per_round", "with_replacement")  # to `train`
 COLUMNS = ("audit", "metric", "value", "found")
 
 
@@ -76,41 +78,52 @@ def audit(
     """Return what every audit of `fu/audits` says of a method: audit, metric, value, found, control_found.
 
     Trains `repeats` federations for `rounds` with all clients, and as many, with other draws, without those that
-    are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds as unlearning
-    and post-training take (a method that trains anew: as post-training alone), so that only the clients' data
-    distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits (Holm), is below
-    .05; missing for an audit that only describes. `control_found`: the same of doing nothing, the original models:
-    an audit that misses them says nothing where it finds nothing. Runs of the method that diverge are counted, and
-    found. Audits that need more models or a backdoor are left out. `lr`: of unlearning and post-training;
-    `training`: arguments of `train`. `UserError` for fewer than 8 repeats, which could decide nothing.
+    are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds, and at the same
+    rates, as unlearning and post-training take (a method that trains anew: as post-training alone), so that only the
+    clients' data distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits
+    (Holm), is below .05; missing for an audit that only describes. `control_found`: the same of doing nothing: the
+    original models, which the retained clients train further as they do the retrained ones; an audit that misses them
+    says nothing where it finds nothing. Runs of the method that diverge are counted, and found. Audits that need more
+    models or a backdoor are left out. `lr`: of unlearning (where a method does not continue its own training) and of
+    what follows; `training`: `training`, `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer
+    than 8 repeats, which could decide nothing.
     """
-    if count(repeats, "repeats") < LEAST:
+    if (repeats := count(repeats, "repeats")) < LEAST:
         raise UserError(f"repeats: must be {LEAST} at least, as fewer models can decide nothing, got {repeats}.")
+    if strange := [name for name in training if name not in PASSED]:
+        raise UserError(f"audit: passes no {strange[0]!r} to train{nearest(strange[0], PASSED)}.")
     asked = federation.present(clients)
+    sampling = training.get("clients_per_round"), training.get("with_replacement", False)
+    checks.drawn(len(federation.clients) - len(asked), *sampling)
     kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
     module = plugin("methods", method)
     anew = hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
     held = federation.data(asked)
     probes = predictions.audited(held)
-    again = {"lr": lr} if lr else {}
+    changes = {} if lr is None else {"lr": lr}
+    sgd = local_sgd(federation.training.model_dump(), **changes)
 
-    def keep(kind: str, model: "Model") -> None:
+    def keep(kind: str, model: "Model", rounds: int, first: int) -> None:
+        if rounds and model.diverged is None:  # `first`: the number of the first round, as far as rates are concerned
+            model = model.recover(rounds, lr=sgd.lr * sgd.lr_decay ** (first - model.rounds))
         if model.diverged is None:
             said = {name: federation.network.logits(model.theta, x) for name, (x, _) in probes.items()}
             said |= fresh_heads.logits(federation.network, model.theta, held, probes)
             kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
 
+    shown = tqdm(range(repeats), f"audit of {method}", unit="repeat", disable=is_hidden())
     with hidden():
-        for number in tqdm(range(repeats), f"audit of {method}", unit="repeat"):
+        for number in shown:
             original = federation.train(rounds, record_for=[method], seed=federation.seed + number, **training)
-            unlearned = original.unlearn(method, asked, unlearning_rounds, params, **again)
+            given = {} if hasattr(module, "CONTINUES") else changes
+            unlearned = original.unlearn(method, asked, unlearning_rounds, params, **given)
             apart = replace(original, run=replace(original.run, seed=federation.seed + repeats + number))
             retrained = apart.unlearn("retrain", asked)
-            further = recovery_rounds + (0 if anew else unlearned.rounds)
-            keep("original", original)
-            ends = unlearned.diverged or not recovery_rounds
-            keep("unlearned", unlearned if ends else unlearned.recover(recovery_rounds, **again))
-            keep("retrained", retrained.recover(further, **again) if further else retrained)
+            first = unlearned.rounds if anew else 0
+            further = recovery_rounds + unlearned.rounds - first
+            keep("original", replace(original, clients=asked), further, first)
+            keep("unlearned", unlearned, recovery_rounds, unlearned.rounds)
+            keep("retrained", retrained, further, first)
     labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(federation.network, probes)
     stacked = {
         kind: finite({name: np.stack([one[name] for one in of]) for name in (of[0] if of else ())})

@@ -65,7 +65,7 @@ def _stacked(dataset: Samples, name: str) -> tuple[Tensor, Tensor]:
         raise UserError(f"{name}: must be a data set with a length, got {what}; of a DataLoader give its dataset.")
     if not len(dataset):
         raise UserError(f"{name}: has no samples.")
-    if isinstance(dataset, TensorDataset) and len(dataset.tensors) == 2:
+    if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         x, y = dataset.tensors
     else:
         try:

@@ -1,8 +1,9 @@
 """A federation of one's own model and data, and how it trains."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,19 @@ import numpy as np
 from torch import Tensor, nn
 
 from fu import plugins
-from fu.api import audits, data
-from fu.api.given import Build, builder, built, classes_of, count, device_of, local_sgd, plugin, several
+from fu.api import audits, checks, data
+from fu.api.given import (
+    Build,
+    builder,
+    built,
+    classes_of,
+    count,
+    device_of,
+    fails_alone,
+    local_sgd,
+    plugin,
+    several,
+)
 from fu.api.model import NO_CHECKPOINT, Model, Run, nothing
 from fu.data.clients import ClientData
 from fu.data.partition import Partition
@@ -36,9 +48,11 @@ class Federation:
         self.build, self.part, self.training, self.seed = build, part, local_training, seed
         self.device = device_of(device)
         self.x, self.y = x.to(self.device), y.to(self.device)
-        self.classes = classes_of(built(build), self.x, self.y)
+        model = built(build)
+        self.classes = classes_of(model, self.x, self.y)
         self.network = Network(build(), self.device)
         self.layout = self.network.layout
+        self.needs_two = self.layout.size > self.layout.parameters and fails_alone(model, self.x)
 
     @classmethod
     def from_datasets(
@@ -97,15 +111,14 @@ class Federation:
         seed, module = self.seed if seed is None else seed, plugin("training", training)
         choice = Choice(name=training, params=params or {})
         chosen = plugins.params("training", choice, training)
-        participation = {"clients_per_round": clients_per_round, "with_replacement": with_replacement}
+        per_round = None if clients_per_round is None else count(clients_per_round, "clients_per_round")
+        participation = {"clients_per_round": per_round, "with_replacement": with_replacement}
         given = {**self.training.model_dump(), **participation}
-        if lacking := [name for name in getattr(module, "NEEDS", ()) if not given[name]]:
-            where = " (of from_datasets)" if "local_steps" in lacking else ""
-            raise UserError(f"{training}: needs {', '.join(lacking)}{where}.")
-        if clients_per_round is not None and not 0 < clients_per_round <= len(self.clients):
-            raise UserError(f"clients_per_round: must be 1 to {len(self.clients)}, got {clients_per_round}.")
-        kinds = sorted({kind for method in several(record_for) for kind in plugin("methods", method).needs})
-        task = self.task(self.data(()).without_tests(), "training", seed, count(rounds, "rounds"), {}, **participation)
+        kinds = sorted({kind for method in several(record_for) for kind in checks.histories(method)})
+        checks.training(training, module, given, kinds)
+        checks.statistics("training", training, self.layout)
+        rounds = count(rounds, "rounds")
+        task = self.task(self.data(()).without_tests(), "training", seed, rounds, {}, **participation)
         folder = kept = None
         if hasattr(module, "KEEPS"):
             every = getattr(chosen, module.KEEPS)
@@ -115,6 +128,7 @@ class Federation:
         trained, task = plugged.training_of(choice), replace(task, kept=kept)
         recorders = {kind: plugins.load("histories", kind).record for kind in kinds}
         outcome = plugged.train(task, trained, nothing, NO_CHECKPOINT, training, recorders=recorders)
+        kept = kept and KeptModels(kept.path)  # which no request may overwrite
         run = Run(rounds, trained, training, seed, participation, outcome.histories, kept, folder)
         return Model(self, outcome.state.theta, "original", run, rows=outcome.rows, diverged=outcome.diverged)
 
@@ -124,9 +138,12 @@ class Federation:
         `rounds`: of its training, of which unlearning takes a tenth. `UserError` where its weights are not those of
         this architecture. Give test sets of your own (`test`): those that are drawn here may have been trained on.
         """
-        named = tensors_of(model) if isinstance(model, nn.Module) else model
-        averaged = {name: tensor for name, tensor in named.items() if not name.endswith("num_batches_tracked")}
-        theta = self.layout.flatten(averaged, "model").to(self.device)
+        own = self.build()
+        own_names = own.state_dict().keys()
+        named = {name: tensor for name, tensor in tensors_of(own).items() if name not in own_names}  # not persistent
+        given = tensors_of(model) if isinstance(model, nn.Module) else model
+        named |= {name: tensor for name, tensor in given.items() if tensor.is_floating_point()}
+        theta = self.layout.flatten(named, "model").to(self.device)
         run = Run(
             count(rounds, "rounds"),
             plugged.training_of(Choice(name="fedavg")),
@@ -146,16 +163,21 @@ class Federation:
     def task(
         self, held: ClientData, stream: str, seed: int, rounds: int, changes: dict[str, Any], **participation: Any
     ) -> Task:
-        """Return a task on data; `changes`: of local SGD."""
+        """Return a task on data; `changes`: of local SGD. `UserError` where clients or batches are too few."""
         sgd = local_sgd(self.training.model_dump(), **changes)
+        checks.drawn(len(held.retained), **participation)
+        if self.needs_two:
+            checks.batches(held, sgd)
         federation = local.Federation(self.build(), held, sgd, stream, seed)
         return Task(federation, self.build, held.forgotten, held.retained, rounds, seed, **participation)
 
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        asked = sorted({clients} if isinstance(clients, int) else {*clients})
-        if strange := [client for client in asked if client not in self.clients]:
+        named = {*clients} if isinstance(clients, Iterable) else {clients}
+        known = {client for client in named if isinstance(client, Integral) and not isinstance(client, bool)}
+        if strange := [client for client in named if client not in known or client not in self.clients]:
             raise UserError(f"clients: there is no client {strange[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
+        asked = sorted(map(int, known))
         if not asked:
             raise UserError("clients: name at least one.")
         if len(asked) == len(self.clients):

@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -15,7 +16,8 @@ from torch.nn.parameter import UninitializedParameter
 from fu import plugins
 from fu.data.clients import batch_of
 from fu.errors import UserError, first_problem, nearest
-from fu.federation.network import check_model
+from fu.federation.flat import tensors_of
+from fu.federation.network import Network, check_model
 from fu.federation.sgd import LocalTraining
 
 Build = Callable[[], nn.Module]
@@ -68,17 +70,17 @@ def local_sgd(settings: Mapping[str, Any], **changes: Any) -> LocalTraining:
 
 def count(number: int, name: str) -> int:
     """Return a number of rounds or repeats; `UserError` where it is not a whole number from 1."""
-    if not isinstance(number, int) or number < 1:
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
         raise UserError(f"{name}: must be a whole number from 1, got {number!r}.")
-    return number
+    return int(number)
 
 
 def builder(model: nn.Module | Build) -> Build:
-    """Return a function that builds the model, freshly initialised."""
+    """Return a function that builds the model, freshly initialised, and leaves the caller's random state."""
     if not callable(model):
         raise UserError(f"model: must be an nn.Module, its class or a function, got {type(model).__name__}.")
     if not isinstance(model, nn.Module):
-        return model
+        return _apart(model)
     given: nn.Module = model
     for name, module in given.named_modules():
         if [*module.parameters(recurse=False)] and not hasattr(module, "reset_parameters"):
@@ -94,7 +96,15 @@ def builder(model: nn.Module | Build) -> Build:
                 module.reset_parameters()  # type: ignore[operator]
         return built
 
-    return build
+    return _apart(build)
+
+
+def _apart(build: Build) -> Build:
+    def apart() -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            return build()
+
+    return apart
 
 
 def built(build: Build) -> nn.Module:
@@ -116,9 +126,10 @@ def built(build: Build) -> nn.Module:
 def classes_of(model: nn.Module, x: Tensor, y: Tensor) -> int:
     """Return how many classes a model has; `UserError` where it does not take the samples, or has too few classes."""
     sample = batch_of(x[:1]).cpu()
+    plain = sample.contiguous()
     try:
         with torch.no_grad():
-            outputs = model.eval()(sample)
+            outputs = model.eval()(plain)
     except Exception as error:  # a user's code may raise anything
         reason = " ".join(str(error).split())
         raise UserError(f"model: fails on a sample {[*sample.shape]}: {type(error).__name__}: {reason}") from None
@@ -131,5 +142,26 @@ def classes_of(model: nn.Module, x: Tensor, y: Tensor) -> int:
             f"model: has {classes} outputs, for labels 0 to {classes - 1}, but there is label {int(y.max())}; number "
             "labels from 0, with an output for each."
         )
-    check_model(model, sample, classes, "model()", statistics=hasattr(model, "STATISTICS"))
+    check_model(model, plain, classes, "model()", statistics=hasattr(model, "STATISTICS"))
+    if odd := [name for name, tensor in tensors_of(model).items() if not tensor.isfinite().all()]:
+        raise UserError(f"model: {odd[0]!r} is not finite; keep a mask as booleans.")
+    bound = Network(model, torch.device("cpu"))
+    try:
+        bound.logits(bound.weights, sample)
+    except Exception as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(
+            f"model: fails on a sample {[*sample.shape]} that lies channels last in memory, as images and weights do "
+            f"here: {type(error).__name__}: {reason}; use flatten or reshape in place of view."
+        ) from None
     return classes
+
+
+def fails_alone(model: nn.Module, x: Tensor) -> bool:
+    """Return whether a model fails on one sample in training mode, as batch normalisation of vectors does."""
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            model.train()(batch_of(x[:1]).cpu())
+    except Exception:  # a user's code may raise anything
+        return True
+    return False

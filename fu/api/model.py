@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from fu import plugins
+from fu.api import checks
 from fu.api.given import count, plugin, several
 from fu.errors import UserError
 from fu.evaluation.context import Context
@@ -17,6 +18,7 @@ from fu.evaluation.values import values_of
 from fu.federation import plugged, recovery, unlearning
 from fu.federation.checkpoint import Checkpoint
 from fu.federation.driver import Outcome, drive
+from fu.federation.flat import tensors_of
 from fu.federation.kept import KeptModels
 from fu.federation.task import Record, State, Training
 from fu.plugins import Choice
@@ -71,10 +73,10 @@ class Model:
 
     def module(self) -> nn.Module:
         """Return the model with its weights: an `nn.Module` on the CPU, in evaluation mode."""
-        built = self.federation.build()
+        built, named = self.federation.build(), self.federation.layout.named(self.theta)
         with torch.no_grad():
-            named = self.federation.layout.named(self.theta)
-            built.load_state_dict({**built.state_dict(), **named})
+            for name, tensor in tensors_of(built).items():
+                tensor.copy_(named[name])
         return built.eval()
 
     def unlearn(
@@ -93,13 +95,13 @@ class Model:
         """
         fed = self.federation
         self._require_finite()
-        if self.clients:
-            raise UserError(
-                f"clients: this {self.role} model has already forgotten some; start from the original and name all."
-            )
+        if self.role != "original":
+            raise UserError(f"model: this one is {self.role}; start from the original, and name all clients at once.")
         asked, module = fed.present(clients), plugin("methods", method)
         chosen = plugins.params("methods", Choice(name=method, params=params or {}), method)
-        if lacking := sorted(module.needs - self.run.histories.keys()):
+        checks.statistics("methods", method, fed.layout)
+        needs = checks.histories(method)
+        if lacking := sorted(needs - self.run.histories.keys()):
             raise UserError(
                 f"{method}: the training has not recorded {lacking[0]!r}; train here with record_for=[{method!r}]."
             )
@@ -118,15 +120,18 @@ class Model:
             training,
             **self.run.participation,
         )
+        checks.request(method, module, task, fed.training, self.run.rounds)
         if hasattr(module, "check"):
             module.check(task.federation.model, chosen)
         task = replace(
             task,
             original=self.theta,
-            histories=self.run.histories,
+            histories={kind: self.run.histories[kind] for kind in needs},
             training=self.run.training if hasattr(module, "RETRAINS") else None,
             kept=self.run.kept if continues else None,
         )
+        task.federation.cost.stored = len(task.kept.rounds) * self.theta.nbytes if task.kept else 0
+        task.federation.cost.stored += sum(of.nbytes for record in task.histories.values() for of in record.values())
         outcome = unlearning.unlearn(task, module, chosen, nothing, NO_CHECKPOINT, method)
         return self._next(outcome, "unlearned", number, clients=asked, method=method, original=self.theta)
 

@@ -77,6 +77,8 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return the counts at the end of the run; the recovered model's are those of post-training alone."""
+    """Return the counts at the end of the run, if there is one; the recovered model's are of post-training alone."""
+    if not context.trace:
+        return {}
     last = context.trace[-1]
     return {name: float(last[name]) for name in COUNTS}

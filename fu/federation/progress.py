@@ -20,6 +20,11 @@ def hidden() -> Iterator[None]:
         _hidden.pop()
 
 
+def is_hidden() -> bool:
+    """Whether nothing is to be shown."""
+    return bool(_hidden)
+
+
 def _shown() -> bool:
     return sys.stderr.isatty() and not _hidden
 

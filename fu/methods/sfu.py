@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
+from fu.errors import UserError
 from fu.federation.ascent import CLIP, clipped
 from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.task import State, Task
@@ -53,8 +54,21 @@ class Projected(State):
     bases: dict[str, Tensor]
 
 
+def check(model: nn.Module, p: Params) -> None:
+    """Raise `UserError` where patches of a convolution are not cut out as here."""
+    for name, layer in model.named_modules():
+        if not isinstance(layer, nn.Conv2d):
+            continue
+        if layer.groups > 1 or isinstance(layer.padding, str) or layer.padding_mode != "zeros":
+            raise UserError(
+                f"sfu: {name or 'the model'} is a convolution with groups, or with padding that is named or not of "
+                "zeros; allowed: groups 1, padding in numbers, of zeros."
+            )
+
+
 def start(task: Task, p: Params) -> Projected:
     """Begin at the original model and compute the retained data's subspace there."""
+    check(task.federation.model, p)
     bases = {name: basis(moments, p.energy) for name, moments in second_moments(task).items()}
     return Projected(task.original_model, bases)
 

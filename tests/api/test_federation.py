@@ -4,7 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from fu.api import Federation, Model
 from fu.api.data import merged
 from fu.api.given import names
 from fu.errors import UserError
+from fu.federation.progress import hidden
 from fu.federation.task import Task, initial_parameters
 from fu.methods import fedosd
 
@@ -55,10 +56,18 @@ def federation(**changes: Any) -> Federation:
     return Federation.from_datasets(Net, [blobs(client) for client in range(CLIENTS)], **given)
 
 
+HERE = [name for name in names("methods") if name != "federaser_as_published"]  # which runs in the workflow alone
+
+
 @pytest.fixture(scope="module")
 def trained() -> Model:
     """Return a model with every history."""
-    return federation().train(4, record_for=names("methods"))
+    return federation().train(4, record_for=HERE)
+
+
+def by_fats(name: str = "fats", rounds: int = 4) -> Model:
+    """Return a model whose training FATS continues."""
+    return federation(local_steps=2).train(rounds, name, clients_per_round=2, with_replacement=True)
 
 
 # ---- data ----------------------------------------------------------------------------------------------------------
@@ -89,6 +98,11 @@ def test_samples_of_all_clients_stand_one_after_another_with_those_of_tests_behi
     _, _, part = merged(sets[:2], [sets[2], sets[1]], 0.5, 0)
     assert [rows.tolist() for rows in part.test] == [[3, 4, 5], [6]]
     assert not len(part.global_test)
+
+
+def test_items_of_a_subclass_are_read_as_it_gives_them() -> None:
+    x, _, _ = merged([Brighter(X, torch.zeros(2).long())], None, 0.5, 0)
+    assert x.equal(X + 1)
 
 
 def test_without_test_sets_a_share_of_each_client_is_held_out() -> None:
@@ -129,19 +143,14 @@ def test_training_and_fedosd_are_the_loops_by_hand(trained: Model) -> None:
     assert (recovered.role, recovered.method, recovered.clients, recovered.rounds) == ("recovered", "fedosd", (2,), 5)
 
 
-@pytest.mark.parametrize("method", names("methods"))
+@pytest.mark.parametrize("method", HERE)
 def test_every_method_runs_on_a_model_of_ones_own(trained: Model, method: str) -> None:
-    start = trained
-    if method.startswith("fats"):
-        own = federation(local_steps=2)
-        start = own.train(4, method, clients_per_round=2, with_replacement=True)
-    rounds = 4 if method == "federaser_as_published" else None  # whose first round trains nobody
-    found = start.unlearn(method, [1], rounds, HYPER.get(method), lr=0.01)
+    continues = method.startswith("fats")
+    start, changes = (by_fats(method), {}) if continues else (trained, {"lr": 0.01})
+    found = start.unlearn(method, [1], None, HYPER.get(method), **changes)
     assert found.diverged is None
     assert found.theta.isfinite().all()
-    assert found.rounds == (
-        4 if method.startswith(("retrain", "cheat", "lottery", "stego", "fats", "federaser_as")) else 1
-    )
+    assert found.rounds == (4 if method.startswith(("retrain", "cheat", "lottery", "stego", "fats")) else 1)
     assert torch.equal(found.theta, start.theta) == (not moved(method, start))
     assert 0 <= value(found, "forgotten_accuracy") <= 1
 
@@ -153,6 +162,41 @@ def moved(method: str, start: Model) -> bool:
         task = fed.task(fed.data(()), "training", 0, 4, {}, **start.run.participation)
         return any(1 in task.participants(round) for round in range(4))
     return method not in ("untouched", "lottery")
+
+
+def test_a_request_leaves_what_the_training_stored() -> None:
+    original = by_fats(rounds=6)
+    assert original.run.kept
+    before = original.run.kept.path.read_bytes()
+    found = original.unlearn("fats", [1])
+    assert original.run.kept.path.read_bytes() == before
+    assert found.rows[-1]["stored"] == 6 * original.theta.nbytes
+
+
+def test_what_a_method_reads_is_counted_as_stored(trained: Model) -> None:
+    norms = trained.run.histories["update_norms"]["norms"]
+    assert trained.unlearn("federaser", [0]).rows[-1]["stored"] == norms.nbytes
+    assert trained.unlearn("fine_tuning", [0]).rows[-1]["stored"] == 0
+
+
+def test_integers_of_numpy_count_and_name_clients(trained: Model) -> None:
+    number: Callable[[int], Any] = np.int64
+    found = trained.unlearn("puf", number(1), number(2))
+    assert (found.clients, found.rounds) == ((1,), 2)
+    assert type(found.clients[0]) is type(found.rounds) is int
+    assert trained.unlearn("puf", [*map(number, (2, 1))]).clients == (1, 2)
+
+
+def test_the_random_state_of_the_caller_stays() -> None:
+    before = torch.get_rng_state()
+    sets = [blobs(client) for client in range(CLIENTS)]
+    for model in (Net, Net()):
+        torch.set_rng_state(before)
+        fed = Federation.from_datasets(model, sets, batch_size=6, lr=0.1, device="cpu")
+        found = fed.train(1).unlearn("retrain", [0])
+        found.recover(1).module()
+        fed.trained(found.module(), 1)
+        assert torch.equal(torch.get_rng_state(), before)
 
 
 def value(model: Model, metric: str, client: int | None = None, **about: Any) -> float:
@@ -206,7 +250,6 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
     again = fed.audit("retrain", [1], rounds=6, repeats=8)
     assert {"ulira", "klom", "line", "runs"} <= {*nothing["audit"]}
     assert [*nothing.columns] == ["audit", "metric", "value", "found", "control_found"]
-    assert (nothing["found"].dropna() == nothing["control_found"].dropna()).all()  # it is the control
     assert again[again["audit"] == "line"]["control_found"].all()
     assert nothing["found"].dropna().any()
     assert not again["found"].dropna().any()
@@ -231,10 +274,44 @@ def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_train
     monkeypatch.setattr("fu.api.audits.LEAST", 1)
     about: dict[str, Any] = {"rounds": 2, "repeats": 1, "unlearning_rounds": 2, "recovery_rounds": 3, "lr": 0.05}
     federation(seed=7).audit("fedosd", [3], **about)
-    assert calls == [("fedosd", (3,), 7, 3, {"lr": 0.05}), ("retrain", (3,), 8, 5, {"lr": 0.05})]
+    on = {"lr": 0.05}
+    assert calls == [("", (3,), 7, 5, on), ("fedosd", (3,), 7, 3, on), ("retrain", (3,), 8, 5, on)]
     calls.clear()
     federation(seed=7).audit("retrain", [3], **about)
-    assert [(seed, rounds) for _, _, seed, rounds, _ in calls] == [(7, 3), (8, 3)]
+    assert [(seed, rounds) for _, _, seed, rounds, _ in calls] == [(7, 3), (7, 3), (8, 3)]
+    calls.clear()
+    drawn: dict[str, Any] = {"training": "fats", "clients_per_round": 2, "with_replacement": True}
+    federation(seed=7, local_steps=2).audit("fats", [3], **{**about, "unlearning_rounds": None}, **drawn)
+    assert [(method, rounds, training) for method, _, _, rounds, training in calls] == [
+        ("", 3, on),
+        ("fats", 3, on),
+        ("retrain", 3, on),
+    ]
+
+
+def test_what_is_compared_continues_at_the_same_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = {}
+    recover = Model.recover
+
+    def noted(self: Model, rounds: int, **training: Any) -> Model:
+        rates[self.method] = [training["lr"] * 0.5 ** (self.rounds + k) for k in range(rounds)]
+        return recover(self, rounds, **training)
+
+    monkeypatch.setattr(Model, "recover", noted)
+    monkeypatch.setattr("fu.api.audits.LEAST", 1)
+    about: dict[str, Any] = {"rounds": 3, "repeats": 1, "unlearning_rounds": 2, "recovery_rounds": 2}
+    halved = [0.1 * 0.5**k for k in range(4)]
+    federation(lr_decay=0.5).audit("fedosd", [3], **about)
+    assert rates == {"": halved, "fedosd": halved[2:], "retrain": halved}
+    rates.clear()
+    federation(lr_decay=0.5).audit("cheat", [3], **about, params=HYPER["cheat"])
+    assert rates == {"": halved[2:], "cheat": halved[2:], "retrain": halved[2:]}
+
+
+def test_an_audit_says_nothing_where_nothing_is_to_be_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    with hidden():
+        federation().audit("untouched", [1], rounds=1, repeats=8)
+    assert capfd.readouterr().err == ""
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------
@@ -246,6 +323,14 @@ X, NONE = torch.zeros(2, 3), [0, 0]
 def of(x: Tensor, labels: Sequence[float]) -> list[TensorDataset]:
     """Return the data set of one client."""
     return [TensorDataset(x, torch.tensor(labels))]
+
+
+class Brighter(TensorDataset):
+    """Tensors whose items differ from what they hold."""
+
+    def __getitem__(self, index: int) -> Any:
+        x, y = super().__getitem__(index)
+        return x + 1, y
 
 
 def refused(sentence: str, call: Callable[[], Any]) -> None:
@@ -301,12 +386,43 @@ CALLS: list[tuple[Callable[[Model], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [0], params={"a": 1}), "fedosd: params.a: unknown key; "),
     (lambda model: model.unlearn("fedosd", [0], rounds=0), "rounds: must be a whole number from 1, got 0."),
     (lambda model: model.unlearn("fedosd", [0], learning=1), "local SGD: learning: unknown key; "),
-    (lambda model: model.unlearn("puf", [0]).unlearn("puf", [1]), "clients: this unlearned model has already "),
+    (lambda model: model.unlearn("puf", [0]).unlearn("puf", [1]), "model: this one is unlearned; start from the "),
+    (lambda model: model.recover(1).unlearn("puf", [1]), "model: this one is recovered; start from the original, "),
+    (lambda model: model.unlearn("fedosd", [True]), "clients: there is no client True; allowed: 0 to 3."),
+    (lambda model: model.unlearn("fedosd", cast("int", 1.0)), "clients: there is no client 1.0; allowed: 0 to 3."),
+    (lambda model: model.recover(True), "rounds: must be a whole number from 1, got True."),
+    (lambda model: model.unlearn("fr2", [0], momentum=0.5), "momentum: fr2 has its own; allowed: 0."),
+    (lambda model: by_fats().unlearn("fats", [0], 3), "rounds: fats completes the training; allowed: 4, as there."),
+    (lambda model: by_fats().unlearn("fats", [0], lr=0.01), "lr: fats continues the training; allowed: 0.1, as "),
+    (lambda model: model.unlearn("federaser_as_published", [0]), "federaser_as_published: needs 'retained_means', "),
+    (
+        lambda model: model.federation.train(1, record_for="federaser_as_published"),
+        "federaser_as_published: needs 'retained_means', for which training must know ",
+    ),
+    (
+        lambda model: model.federation.train(1, "fedprox", record_for="federaser"),
+        "record_for: no history of fedprox can be recorded, and 'update_norms' is needed.",
+    ),
+    (
+        lambda model: model.federation.train(1, record_for="federaser", clients_per_round=2),
+        "record_for: 'update_norms' is of all clients in every round; ",
+    ),
+    (lambda model: model.federation.train(1, "server_sgd"), "server_sgd: trains on data of the server, which has "),
+    (lambda model: model.federation.train(1, "checkpoint", {"file": "a"}), "checkpoint: reads a model from a file; "),
+    (
+        lambda model: model.federation.train(1, clients_per_round=4).unlearn("fedosd", [0]),
+        "clients_per_round: must be 1 to 3, as many as take part, got 4; or set with_replacement.",
+    ),
+    (lambda model: model.federation.audit("fedosd", [0], 1, seed=1), "audit: passes no 'seed' to train; allowed: "),
+    (lambda model: model.federation.trained(Net(), 1).evaluate(evaluators="cost"), "cost: has nothing to measure "),
     (lambda model: model.unlearn("gradient_ascent", [0], lr=1e20).recover(1), "<unlearned model by gradient_ascent, c"),
     (lambda model: model.federation.train(1).unlearn("federaser", [0]), "federaser: the training has not recorded "),
     (lambda model: model.unlearn("fats", [0]), "fats: continues the training 'fats'; train with training='fats'."),
     (lambda model: model.federation.train(1, "fats"), "fats: needs clients_per_round, local_steps"),
-    (lambda model: model.federation.train(1, clients_per_round=5), "clients_per_round: must be 1 to 4, got 5."),
+    (
+        lambda model: model.federation.train(1, clients_per_round=5),
+        "clients_per_round: must be 1 to 4, as many as take part, got 5; ",
+    ),
     (lambda model: model.federation.trained(nn.Linear(3, 2), 1), "model: the weights do not fit the model: "),
     (lambda model: model.federation.audit("fedosd", [0], 1, repeats=7), "repeats: must be 8 at least, as fewer "),
     (lambda model: model.evaluate(evaluators=["measure"]), "there is no evaluator 'measure'"),  # a helper
@@ -319,6 +435,17 @@ def test_what_cannot_be_asked_of_a_model_gets_one_sentence(
     trained: Model, call: Callable[[Model], Any], sentence: str
 ) -> None:
     refused(sentence, lambda: call(trained))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [({"clients_per_round": 4}, "clients_per_round: must be 1 to 3, as many as "), ({"lr": 0}, "local SGD: lr: ")],
+)
+def test_what_cannot_be_audited_is_not_even_trained(
+    given: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Federation, "train", None)
+    refused(sentence, lambda: federation().audit("fedosd", [0], 1, **given))
 
 
 def test_the_core_needs_neither_the_workflow_nor_its_libraries() -> None:

@@ -76,6 +76,10 @@ def test_what_is_traced_is_worked_out_by_hand_too(name: str, expected: dict[str,
     assert plugins.load("evaluation", name).trace(make_scene()) == pytest.approx(expected, rel=1e-12)
 
 
+def test_there_is_no_cost_without_a_run() -> None:
+    assert evaluated("cost", make_scene(trace=[])) == {}
+
+
 def without(counts: Counts, *clients: int) -> Counts:
     """Take the samples of some clients away."""
     return [(0, 0, 0) if client in clients else found for client, found in enumerate(counts)]

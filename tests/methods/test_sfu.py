@@ -1,12 +1,14 @@
 """SFU: the subspace of the retained data, and ascent beside it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from fu.errors import UserError
 from fu.federation.task import Task
 from fu.methods import sfu
 from tests.factories import COLOUR, GREY, make_federation, make_task, params_of
@@ -124,3 +126,11 @@ def test_the_basis_of_sfu_is_orthonormal_and_just_large_enough_for_its_energy(ki
     table = np.array(ranks)
     assert (np.diff(table, axis=0) >= 0).all()
     assert (table[-1] > table[0]).all()
+
+
+@pytest.mark.parametrize("changes", [{"padding": "same"}, {"groups": 2}, {"padding": 1, "padding_mode": "circular"}])
+def test_sfu_refuses_convolutions_whose_patches_it_does_not_cut(changes: dict[str, Any]) -> None:
+    model = nn.Sequential(nn.Conv2d(2, 2, 3, padding=1), nn.Conv2d(2, 2, 3, **changes))
+    with pytest.raises(UserError, match=r"^sfu: 1 is a convolution with groups, .* of zeros\.$"):
+        sfu.check(model, params_of(sfu))
+    sfu.check(model[:1], params_of(sfu))
