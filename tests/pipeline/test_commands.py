@@ -18,9 +18,8 @@ from tests.pipeline.plans import made
 def run(folder: Path, command: str) -> str:
     """Run a command in a folder, in a shell, as a person or a rule does; return what it prints."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    shell = ["bash", "-c", command]
+    return subprocess.check_output(shell, cwd=folder, env=environment, stderr=subprocess.STDOUT, text=True)
 
 
 @pytest.mark.parametrize("preset", ["reduced", "paper"])
@@ -62,8 +61,8 @@ def test_a_job_whose_arguments_stand_in_a_file_makes_what_it_makes_without(
 
 def test_arguments_that_are_gone_or_cannot_be_written_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     status, told = process(tmp_path, commands.SERVER, "fu.pipeline.stages.data", "@.snakemake/commands/0")
-    words = "error: .snakemake/commands/0: the job's arguments cannot be read: No such file or directory; run snakemake"
-    assert (status, told) == (1, f"{words} again.\n")
+    words = "error: .snakemake/commands/0: the job's arguments cannot be read: No such file or directory; "
+    assert (status, told) == (1, f"{words}start the run again.\n")
     (tmp_path / ".snakemake").touch()
     monkeypatch.chdir(tmp_path)
     told = sentence(lambda: commands.served("python", ["module", "x" * LONGEST]))

@@ -107,7 +107,7 @@ def given(arguments: list[str]) -> list[str]:
         with open(path, "rb") as file:  # noqa: PTH123 (pathlib: 4 ms)
             return os.fsdecode(file.read()).split("\0")
     except OSError as error:
-        sys.exit(f"error: {path}: the job's arguments cannot be read: {error.strerror}; run snakemake again.")
+        sys.exit(f"error: {path}: the job's arguments cannot be read: {error.strerror}; start the run again.")
 
 
 def run(module: str, arguments: list[str]) -> int:
