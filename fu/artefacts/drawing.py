@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib import rc_context, rcParams
+from matplotlib import rc_context, rcParams, rcParamsDefault
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
@@ -83,6 +83,7 @@ SETTINGS = {
 
 
 matplotlib.use("Agg")
+rcParams.update({name: value for name, value in rcParamsDefault.items() if name != "backend"})  # not a matplotlibrc's
 rcParams.update(parameters(Figures()))  # type: ignore[call-arg]
 
 

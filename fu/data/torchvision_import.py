@@ -2,7 +2,6 @@
 
 import urllib.error
 import urllib.request
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -38,9 +37,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-@cache
-def pretrained(file: str, part: str) -> dict[str, Tensor]:
-    """Return the weights of a file of torchvision's whose names begin with `part`, less that.
+def pretrained(file: str) -> dict[str, Tensor]:
+    """Return the weights of a file of torchvision's.
 
     The file is in the cache of `torch.hub`, else downloaded to it. As in all names of these files, the last eight
     letters are the first of its SHA-256, which is verified. Raises `UserError` where it can neither be read nor
@@ -53,11 +51,10 @@ def pretrained(file: str, part: str) -> dict[str, Tensor]:
             torch.hub.download_url_to_file(url, str(path), _prefix(file), progress=False)
         if not checksum(path).startswith(_prefix(file)):
             raise ValueError("the file is damaged: its SHA-256 does not match")
-        found: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # of a torn file torch raises anything
         reason = str(error).splitlines()[0].rstrip(".: ") if str(error) else type(error).__name__
         raise _absent(file, reason) from None
-    return {name.removeprefix(part): value for name, value in found.items() if name.startswith(part)}
 
 
 def check_pretrained(file: str) -> None:

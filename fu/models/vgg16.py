@@ -7,11 +7,12 @@ greyscale images, the first filters are summed over their three channels, which 
 keeps the last row and column of maps of odd size, so that 28 x 28 pixels suffice.
 """
 
+from functools import cache
 from typing import Annotated, Literal, Self
 
 import torch
 from pydantic import BaseModel, Field, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from fu.data.torchvision_import import pretrained
 
@@ -62,9 +63,16 @@ def build(shape: tuple[int, int, int], classes: int, p: Params) -> nn.Module:
     return model
 
 
+@cache
+def _features(file: str) -> dict[str, Tensor]:
+    """Return the weights of the feature layers, a tenth of the file."""
+    part, weights = "features.", pretrained(file)
+    return {name.removeprefix(part): value for name, value in weights.items() if name.startswith(part)}
+
+
 def _load(features: nn.Sequential) -> None:
     """Copy the weights of ImageNet; where images are grey, their first filters see three equal channels."""
-    weights = dict(pretrained(PRETRAINED, "features."))
+    weights = dict(_features(PRETRAINED))
     if features[0].in_channels == 1:
         weights["0.weight"] = weights["0.weight"].sum(1, keepdim=True)
     with torch.no_grad():

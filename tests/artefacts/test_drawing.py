@@ -1,5 +1,10 @@
 """What figures share: looks by method, names of settings, a legend that covers nothing."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -14,6 +19,7 @@ from fu.artefacts.drawing import (
     show_shares,
 )
 from fu.artefacts.entry import Method
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import files, read_yaml
 from tests.artefacts.factories import make_scratch
 
@@ -53,6 +59,21 @@ def test_variants_of_a_method_differ_by_dashes() -> None:
     alone = looks(methods("fedosd", "fedosd.m5"))
     assert [look.colour for look in alone.values()] == [colour(0)] * 2
     assert [look.dash for look in alone.values()] == DASHES[:2]
+
+
+def test_a_matplotlibrc_of_one_s_own_changes_no_figure(tmp_path: Path) -> None:
+    (tmp_path / "matplotlibrc").write_text("lines.linewidth: 9\nbackend: svg\nsavefig.dpi: 30\n")
+    program = (
+        "from matplotlib import rcParams as found, rcParamsDefault\n"
+        "assert found['lines.linewidth'] == 9\n"
+        "from fu.artefacts.drawing import Figures, parameters\n"
+        "ours = rcParamsDefault.copy()\n"
+        "ours.update({'backend': 'agg', **parameters(Figures())})\n"
+        "assert {n for n in ours if n != 'backend' and found[n] != ours[n]} == set()\n"
+        "assert found['backend'].lower() == 'agg'\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MATPLOTLIBRC": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("paper", files("papers"))

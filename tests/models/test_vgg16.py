@@ -11,7 +11,6 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from fu.data import torchvision_import
 from fu.errors import UserError
 from fu.models import vgg16, vgg16_bn
 from fu.models.vgg16 import Params
@@ -27,9 +26,9 @@ def _no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     refuse_network(monkeypatch)
     monkeypatch.setattr(torch.hub, "urlopen", urllib.request.urlopen)
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
-    torchvision_import.pretrained.cache_clear()
+    vgg16._features.cache_clear()
     yield
-    torchvision_import.pretrained.cache_clear()
+    vgg16._features.cache_clear()
 
 
 def on_meta(shape: tuple[int, int, int] = COLOUR, **params: Any) -> nn.Module:

@@ -1,10 +1,13 @@
 """Plug-ins are found by their files, here or in a folder of one's own; an archive is known by its checksum."""
 
+import errno
 import json
 import os
 import re
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +160,30 @@ def test_a_folder_without_plugins_of_its_own_is_told_in_one_sentence(mine: Path,
     else:
         mine.rmdir()
     assert sentence(lambda: Plan(config(mine))).startswith(told.format(mine=mine))
+    assert plugins.FOLDERS == []
+
+
+@contextmanager
+def forbidden(folder: Path) -> Iterator[None]:
+    """Have the system refuse to look into a folder, also to root."""
+    stat = os.stat
+
+    def refuse(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+        if str(path).startswith(f"{folder}/"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "stat", refuse)
+        yield
+
+
+def test_a_folder_that_one_may_not_enter_is_told_in_one_sentence(mine: Path) -> None:
+    write(mine / "methods/mine.py", METHOD)
+    for folder, inside in ((mine.parent, mine), (mine, mine / "methods")):
+        with forbidden(folder):
+            told = sentence(lambda: catalogue.add_folder(mine))
+        assert told == f"{inside}: the folder cannot be read: Permission denied."
     assert plugins.FOLDERS == []
 
 
@@ -314,6 +341,12 @@ def test_what_a_kind_needs_may_be_defined_in_any_way(mine: Path, text: str) -> N
         ("methods", '{"last_local_models"}', "set(['update_norms'])",
          "mine.py: needs must be a literal: the plan reads it without importing the file."),
         ("methods", "def step", "FIDELITY = {'source': 'paper'}\n\n\ndef step", "mine.py: FIDELITY: citation: "),
+        ("methods", METHOD.partition("class")[0], "from fu.methods.retrain import *\n\n\n",
+         "mine.py: needs must be a literal: the plan reads it without importing the file."),
+        ("evaluation", EVALUATOR.partition("def")[0], "from fu.evaluation.utility import *\n\n\n",
+         "mine.py: METRICS must be a literal: the plan reads it without importing the file."),
+        ("artefacts", "INPUTS = ()", "from fu.artefacts.losses import *",
+         "mine.py: INPUTS must be a literal: the plan reads it without importing the file."),
         ("evaluation", '"label": "C", ', "", "mine.py (evaluation): METRICS: label: is missing."),
         ("evaluation", '"label":', '"tells": {"original": "worse"}, "label":',
          "mine.py (evaluation): METRICS: tells.original: Input should be 'lower' or 'higher', got 'worse'."),
@@ -481,6 +514,12 @@ def test_an_archive_is_hashed_again_only_where_its_file_changed(
     other.replace(path)
     assert cached.archive_of(path) == checksum(path)
     assert len(hashed) == 5
+
+
+def test_an_archive_in_a_folder_that_one_may_not_enter_is_told_in_one_sentence(tmp_path: Path) -> None:
+    with forbidden(tmp_path):
+        told = sentence(lambda: cached.archive_of(tmp_path / "mnist.npz"))
+    assert told == f"{tmp_path}/mnist.npz: the archive cannot be read: Permission denied."
 
 
 def test_a_damaged_memory_of_the_plan_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

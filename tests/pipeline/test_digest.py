@@ -155,6 +155,14 @@ def test_whatever_can_change_a_result_counts(old: str, new: str) -> None:
     assert counts(SOURCE, old, new)
 
 
+def test_what_the_plan_says_of_an_audit_counts_for_no_job_but_where_its_module_reads_it() -> None:
+    text = "SCORE = 'share'\nSEES = ('untouched',)\nCAVEAT = 'It is an attack.'\nLEAST = 8\n"
+    for old in ("'share'", "'untouched'", "'It is an attack.'"):
+        assert not counts(text, old, "'other'")
+        name = next(line for line in text.splitlines() if old in line).partition(" ")[0]
+        assert counts(f"{text}\n\ndef audit(models):\n    return {name}\n", old, "'other'")
+
+
 def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it() -> None:
     assert counts("METRICS = {'a': 1}\n\n\ndef evaluate(x):\n    return METRICS[x]\n", "'a': 1", "'a': 2")
 
@@ -514,6 +522,9 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
         ("from fu import plugins\nplugins.load('models', 'mlp')", 2, "fu.plugins.load", HIDES),
         ("from fu.plugins import *", 1, "fu.plugins.*", HIDES),
         ("from ..plugins import params", 1, "fu.plugins.params", HIDES),
+        ("from fu.federation import plugged\nplugged.training_of(x)", 2, "fu.federation.plugged.training_of", HIDES),
+        ("from fu.evaluation.values import measured", 1, "fu.evaluation.values.measured", HIDES),
+        ("from fu.data.dataset import about", 1, "fu.data.dataset.about", HIDES),
         ("from fu.methods import a\nRATE = a.METRICS['rate']", 2, "fu.methods.a.METRICS", UNREAD),
         ("from fu.methods.a import LABEL as m", 1, "fu.methods.a.LABEL", UNREAD),
         ("from fu.methods.a import *\nRATE = METRICS['rate']", 2, "METRICS", UNREAD),
@@ -536,6 +547,7 @@ def test_what_hides_an_import_or_reads_what_does_not_count_is_refused(
         "def eval(model):\n    return 1\n\n\neval(2)",
         "import importlib.metadata\nimportlib.metadata.version('numpy')",
         "from fu.plugins import Kind",
+        "from fu.data.dataset import Dataset",
         "site = 1\nprint(site)",
         "METRICS = {}\nself.METRICS",
     ],

@@ -11,9 +11,11 @@ import torch
 
 from fu.data import torchvision_import
 from fu.data.dataset import about
+from fu.pipeline.cli import costs
 from fu.pipeline.engine import preflight
 from fu.pipeline.plan.plan import Job, Plan
-from fu.pipeline.provenance import digest
+from fu.pipeline.provenance import certificate, digest
+from fu.pipeline.provenance.certificate import Certificate
 from tests.data.test_leaf import roles
 from tests.mistakes import has, sentence, write_archive
 from tests.pipeline.configs import toy
@@ -98,6 +100,30 @@ def test_archives_that_nobody_can_download_are_told_together(tmp_path: Path, mon
     only = about("mnist")
     monkeypatch.setattr(preflight, "about", lambda name: type(only)(only.shape, only.classes, only.samples))
     has(sentence(lambda: preflight.check(plan, needed[:1], here=False)), "downloaded here: ", "/mnist.npz; put")
+
+
+def test_an_archive_that_results_were_made_from_is_not_replaced_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made = Certificate("k", "data", {"dataset": "mnist", "archive": "0" * 64}, "c", {}, {}, {"mnist.npz": (1, "0")})
+    path = Path("results/paper/data/mnist.made.json")
+    path.parent.mkdir(parents=True)
+    certificate.write(path, made)
+    plan = Plan({**CONFIG, "data_dir": "elsewhere"})
+    needed = jobs(plan, "data")
+    told = sentence(lambda: preflight.check(plan, needed, here=False))
+    has(
+        told,
+        "elsewhere/mnist.npz: results were made from this archive, which is not there; ",
+        "(DATA_DIR=...",
+        str(path),
+    )
+    (found,) = costs.sources(plan, needed)
+    assert found.origin == "what results were made from: provide it, or its folder (DATA_DIR=...)"
+    path.unlink()
+    plan = Plan({**CONFIG, "data_dir": "elsewhere"})
+    preflight.check(plan, jobs(plan, "data"), here=False)
 
 
 def test_leaf_s_files_stand_in_for_an_archive(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """K and b from rho_C and rho_S, and requests that a method cannot meet: told in one sentence before any job."""
 
+import math
 from typing import Any
 
 import pytest
@@ -48,12 +49,32 @@ def test_k_and_b_follow_from_rho(data: dict[str, Any], training: dict[str, Any],
         ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: sets batch_size, which is 3 already",)),
         ({"rho_c": -1}, ("training.rho_c: must be a positive number, got -1.",)),
         ({"rho_c": "much"}, ("training.rho_c: must be a positive number, got 'much'.",)),
+        ({"rho_c": math.nan}, ("training.rho_c: must be a positive number, got nan.",)),
+        ({"rho_c": math.inf}, ("training.rho_c: must be a positive number, got inf.",)),
+        ({"rho_c": 1e308}, ("training.rho_c: must be a positive number, got 1e+308.",)),
         ({"rho_s": 0.25}, ("training.rho_s: needs clients_per_round.",)),
         ({"rho_c": 0.5, "rho_s": 0.25, "local_steps": None}, ("training.rho_s: needs local_steps.",)),
     ],
 )
 def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict[str, Any], words: Any) -> None:
     has(sentence(lambda: given(**training)), *words)
+
+
+@pytest.mark.parametrize(
+    ("data", "training", "words"),
+    [
+        ({}, {"rho_c": 0.5, "rounds": 0}, "training.rounds: Input should be greater than 0, got 0"),
+        ({"clients": 10**400}, {"rho_c": 0.5}, "clients cannot share 1540 samples"),
+        ({"server": "many"}, {"rho_s": 0.5}, "data.server: Input should be a valid integer, got 'many'"),
+        ({"server": 10**9}, {"rho_s": 0.5}, "80 clients cannot share 0 samples"),
+    ],
+)
+def test_settings_that_nothing_follows_from_are_told_as_those_of_any_scenario(
+    data: dict[str, Any], training: dict[str, Any], words: str
+) -> None:
+    none = {"clients_per_round": None} if "rho_c" in training else {"batch_size": None}
+    laid = {"scenarios": {"mnist": {"settings": {"data": data, "training": {**none, **training}}}}}
+    has(sentence(lambda: fats(**laid)), words)
 
 
 def fats(**laid: Any) -> Plan:

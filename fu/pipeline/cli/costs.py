@@ -14,6 +14,7 @@ from fu.pipeline.plan.estimates import counted
 from fu.pipeline.plan.pending import Pending
 from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.provenance import catalogue
+from fu.pipeline.stages import data
 from fu.pipeline.stages.common import ModelSpec
 
 DOWNLOADED = "downloaded if there is a network"
@@ -101,14 +102,16 @@ def sources(plan: Plan, jobs: Iterable[Job]) -> list[Source]:
 
 
 def _sources(plan: Plan, job: Job) -> Iterator[Source]:
+    spec = job.specs[0]  # one model for all points
     if job.stage == "data" and not about(job.names["dataset"]).embedded:
         dataset, facts = job.names["dataset"], about(job.names["dataset"])
         mb = estimates.archive_mb(dataset) + facts.samples * (5 if facts.owners else 1) / 1e6  # with labels and owners
-        origin = (
-            f"torchvision's {facts.torchvision}, {DOWNLOADED}" if facts.torchvision else "provide it (docs/data.md)"
-        )
+        origin = "provide it (docs/data.md)"
+        if isinstance(spec, data.Spec) and spec.archive:
+            origin = "what results were made from: provide it, or its folder (DATA_DIR=...)"
+        elif facts.torchvision:
+            origin = f"torchvision's {facts.torchvision}, {DOWNLOADED}"
         yield _source(Path(plan.config.data_dir, f"{dataset}.npz"), mb, origin)
-    spec = job.specs[0]  # one model for all points
     if isinstance(spec, ModelSpec) and spec.model.params.get("weights") != "random":
         declared = catalogue.declared("models", spec.model.name)
         if file := declared.get("PRETRAINED"):

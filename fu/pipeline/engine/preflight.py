@@ -10,6 +10,7 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.provenance import catalogue, digest
+from fu.pipeline.stages import data
 from fu.pipeline.stages.common import ModelSpec
 
 
@@ -38,12 +39,17 @@ def check(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
 def check_archives(plan: Plan, jobs: Iterable[Job], here: bool) -> None:
     """Raise `UserError` where an archive is damaged or too small, or missing and cannot be downloaded."""
     missing: set[str] = set()
-    for dataset in (job.names["dataset"] for job in jobs if job.stage == "data"):
-        if about(dataset).embedded:
+    for job in jobs:
+        if not isinstance(job.spec, data.Spec) or about(dataset := job.spec.dataset).embedded:
             continue
         path = Path(plan.config.data_dir) / f"{dataset}.npz"
         if os.path.lexists(path):
             _large_enough(plan, dataset, path, archives.check(path, dataset))
+        elif job.spec.archive:
+            raise UserError(
+                f"{path}: results were made from this archive, which is not there; set its folder (DATA_DIR=..., or "
+                f"data_dir in config.yaml), or delete {job.certificate} to start from another one."
+            )
         elif about(dataset).owners and leaf.exists(path.with_suffix("")):
             continue
         elif not (name := about(dataset).torchvision) or (here and not _available(name, path.parent)):

@@ -225,10 +225,10 @@ class Engine:
         job = self.plan.job(*self.plan.producers[str(made)])
         if self.submitted and self.submitted.commands.get(job.certificate) != self._digest(job):
             return shlex.join(["python", "-c", f"raise SystemExit({f'error: {submitted.EDITED}'!r})"])
-        words = ["python", "-m", "fu.pipeline.engine.fork_server", *commands.words(self.plan, job, threads)]
+        words = commands.words(self.plan, job, threads)
         words = [file(word) if word in job.listed.get("published", ()) else word for word in words]
         forced = self.submitted.forced if self.submitted else self.snakemake.forced
-        return shlex.join([*words, "--code", job.code, *([] if forced else ["--unless-made"])])
+        return commands.served("python", [*words, "--code", job.code, *([] if forced else ["--unless-made"])])
 
     def _digest(self, job: Job) -> str:
         """Return the digest of a job's command, whatever its number of threads."""

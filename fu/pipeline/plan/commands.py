@@ -1,10 +1,19 @@
 """The command line of a job."""
 
+import hashlib
+import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
+from pathlib import Path
 
+from fu.errors import UserError
 from fu.pipeline.plan.plan import Job, Plan
+
+SERVER = "fu.pipeline.engine.fork_server"  # runs a module, whose arguments may stand in a file
+LONGEST = 100_000  # bytes of a command: a shell takes it as one argument, of which Linux allows 131,071
+LONG = Path(".snakemake/commands")  # the arguments of longer ones, in files named by content
 
 
 def words(plan: Plan, job: Job, threads: int) -> list[str]:
@@ -23,4 +32,28 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
 
 def complete(plan: Plan, job: Job, python: str) -> str:
     """Return the command that makes a job's outputs, ready for a terminal."""
-    return shlex.join([python, "-m", *words(plan, job, plan.config.threads)])
+    given = words(plan, job, plan.config.threads)
+    command = shlex.join([python, "-m", *given])
+    return command if _fits(command) else served(python, given)
+
+
+def served(python: str, words: Sequence[str]) -> str:
+    """Return the command by which the fork server runs a module; where it is too long for a shell, write a file."""
+    command = shlex.join([python, "-m", SERVER, *words])
+    if _fits(command):
+        return command
+    module, *arguments = words
+    content = os.fsencode("\0".join(arguments))
+    path = LONG / hashlib.sha256(content).hexdigest()[:16]
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: the arguments of a job cannot be written: {error.strerror}.") from None
+    return shlex.join([python, "-m", SERVER, module, f"@{path}"])
+
+
+def _fits(command: str) -> bool:
+    return len(os.fsencode(command)) <= LONGEST

@@ -30,6 +30,7 @@ NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
 POINTS = 1000  # at most, in one grid
+MOST = 2**53  # of numbers that `derived` computes with: below, products and quotients are finite
 
 
 def trial_name(name: str, values: Mapping[str, Any]) -> str:
@@ -80,11 +81,14 @@ def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
             continue
         place, gives = f"{where}: training.{key}", rule.gives
         known = {"clients": data.get("clients"), "samples": _samples(data), **new}
-        lacking = [name for name in (*rule.times, *rule.over) if not isinstance(known.get(name), int)]
-        if not isinstance(training[key], int | float) or training[key] <= 0:
+        named = (*rule.times, *rule.over)
+        lacking = [name for name in named if known.get(name) is None]
+        if not isinstance(training[key], int | float) or not 0 < training[key] < MOST:
             raise UserError(f"{place}: must be a positive number, got {training[key]!r}.")
         if lacking:
             raise UserError(f"{place}: needs {' and '.join(lacking)}.")
+        if not all(isinstance(known[name], int) and 0 < known[name] < MOST for name in named):
+            return values  # validation reports it
         if new.get(gives) is not None:
             raise UserError(f"{place}: sets {gives}, which is {new[gives]} already; set one of them to null.")
         factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
@@ -100,10 +104,11 @@ def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _samples(data: Mapping[str, Any]) -> int:
-    """Return how many training samples all clients have together."""
+    """Return how many training samples all clients have together; 0 where settings are no numbers."""
     facts = about(str(data.get("dataset")))
     pool = facts.training if data.get("split") == "official" else facts.samples
-    return int((data.get("samples") or pool or 0) - sum(data.get(name) or 0 for name in ("server", "held_out")))
+    given, *less = [data.get(name) or 0 for name in ("samples", "server", "held_out")]
+    return (given or pool or 0) - sum(less) if all(isinstance(one, int) for one in (given, *less)) else 0
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:

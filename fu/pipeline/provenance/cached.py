@@ -176,11 +176,11 @@ def with_checksum(kind: str, chosen: Choice) -> Choice:
 
 def archive_of(path: Path) -> str | None:
     """Return the SHA-256 of an archive, hashed again only when the file changed; None where there is none."""
-    if not path.is_file():
-        return None
-    stat = path.stat()
-    key = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}:{stat.st_ino}"
     try:
+        if not path.is_file():
+            return None
+        stat = path.stat()
+        key = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}:{stat.st_ctime_ns}:{stat.st_ino}"
         content: str = _remembered("archives").get(key) or checksum(path)
     except OSError as error:
         raise UserError(f"{path}: the archive cannot be read: {error.strerror}.") from None

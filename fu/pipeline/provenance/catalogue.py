@@ -109,7 +109,17 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 
 
 def add_folder(folder: Path) -> None:
-    """Also look for plug-ins in a user's own folder; `UserError` where it holds anything else."""
+    """Also look for plug-ins in a user's own folder; `UserError` where it holds anything else or cannot be read."""
+    try:
+        _check_folder(folder)
+    except OSError as error:
+        raise UserError(f"{error.filename}: the folder cannot be read: {error.strerror}.") from None
+    plugins.add_folder(folder)
+    forget()
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise `UserError` where a user's own folder holds anything else than plug-ins."""
     if not folder.is_dir():
         raise UserError(f"config: plugins: there is no folder {str(folder)!r}.")
     places = (PACKAGES / "fu", ROOT / ".snakemake", Path("results"))
@@ -120,21 +130,19 @@ def add_folder(folder: Path) -> None:
     )
     if ours:
         raise UserError(wrong)
-    for below in sorted(path for path in _inside(folder) if path.is_dir() and not path.name.startswith(".")):
-        written = {name: path for path in _inside(below) if (name := _module_of(path))}
+    for below in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+        written = {name: path for path in sorted(below.iterdir()) if (name := _module_of(path))}
         if not written:
             continue
         if below.name not in KINDS:
             raise UserError(f"{below}: there is no kind of plug-in {below.name!r}{nearest(below.name, KINDS)}.")
-        taken = written.keys() & {_module_of(path) for path in _inside(PACKAGES / "fu" / below.name)}
+        taken = written.keys() & {_module_of(path) for path in (PACKAGES / "fu" / below.name).iterdir()}
         if taken:
             path = written[min(taken)]
             raise UserError(f"{path}: fu/{below.name} already has a plug-in with this name; rename the file.")
-    inside = {path.name for path in _inside(folder) if not path.name.startswith(".")}
+    inside = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     if inside and inside.isdisjoint((*KINDS, *BESIDE)):
         raise UserError(wrong)
-    plugins.add_folder(folder)
-    forget()
 
 
 def forget() -> None:
@@ -142,13 +150,6 @@ def forget() -> None:
     digests.forget()
     for known in (_outline, available, declared, metrics, metrics_of, instead):
         known.cache_clear()
-
-
-def _inside(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise UserError(f"{folder}: the folder cannot be read: {error.strerror}.") from None
 
 
 def _module_of(path: Path) -> str | None:
@@ -202,7 +203,7 @@ def declared(kind: str, name: str) -> dict[str, Any]:
     if lacking and "*" not in defined:
         raise UserError(f"{path}: lacks {', '.join(lacking)}; a plug-in of {kind} defines {', '.join(NEEDED[kind])}.")
     for constant, of_type in CONSTANTS.get(kind, {}).items():
-        if constant in defined and constant not in constants:
+        if constant in {*defined, *lacking} and constant not in constants:
             raise UserError(f"{path}: {constant} must be a literal: the plan reads it without importing the file.")
         if constant in defined:
             try:

@@ -307,8 +307,9 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
             require_place(path)
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
-            for left in path.parent.glob(f".part-*-{path.name}"):  # of a killed job: only one job makes each file
-                left.unlink()
+            for left in path.parent.glob(".part-*"):  # of a killed job: only one job makes each file
+                if re.fullmatch(rf"\.part-\d+-{re.escape(path.name)}", left.name):
+                    left.unlink(missing_ok=True)
         yield parts
         if signature:
             if replaced := digest.replaced(*signature.modules):

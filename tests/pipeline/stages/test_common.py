@@ -113,6 +113,15 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     assert contents(tmp_path) == {"old.csv": b"before"}
 
 
+def test_what_a_killed_job_left_is_removed_and_nothing_of_another_job_is(tmp_path: Path) -> None:
+    others = [".part-7-my-fedosd.csv", ".part-x-fedosd.csv", ".part-7-fedosd.csv.gz"]
+    for name in (".part-7-fedosd.csv", *others):
+        (tmp_path / name).touch()
+    with atomic_outputs(Options(), tmp_path / "fedosd.csv") as (part,):
+        part.touch()
+    assert sorted(contents(tmp_path)) == sorted([*others, "fedosd.csv"])
+
+
 def test_rows_are_written_with_all_columns_and_what_a_row_lacks_stays_empty(tmp_path: Path) -> None:
     common.write_rows(tmp_path / "x.csv", [{"round": 1, "asr": 0.5}, {"round": 2}], ("round", "asr"))
     assert (tmp_path / "x.csv").read_bytes() == b"round,asr\n1,0.5\n2,\n"
