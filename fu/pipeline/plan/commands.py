@@ -3,8 +3,15 @@
 import shlex
 from dataclasses import fields
 from importlib import import_module
+from pathlib import Path
 
 from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance.digest import ROOT
+
+
+def file(name: str) -> str:
+    """Return the path of a file of the repository; absolute if the working directory is another folder."""
+    return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
 def words(plan: Plan, job: Job, threads: int) -> list[str]:
@@ -14,7 +21,8 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
     command = [module.__name__, "--spec", job.json, "--certificate", job.certificate]
     for name in [field.name for field in fields(module.Files)]:
         value = given.get(name, [])  # a table has no pictures
-        command += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+        paths = [value] if isinstance(value, str) else value
+        command += [f"--{name.replace('_', '-')}", *(map(file, paths) if name == "published" else paths)]
     if job.inputs.get("chosen"):
         command += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]
     command += ["--threads", str(threads), "--device", plan.config.device]
