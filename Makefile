@@ -73,6 +73,9 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 	    $(python) "$$($(python) --version 2>&1 | head -n 1)" >&2; exit 1; }
 	@$(python) -c 'import venv, ensurepip' 2>/dev/null || \
 	  { printf "'%s' has no venv module; install it (Debian: apt-get install python3-venv).\n" $(python) >&2; exit 1; }
+	@[ ! -e .venv ] || $(python) -c 'import fcntl, glob; [fcntl.flock(open(run, "a"), fcntl.LOCK_EX | fcntl.LOCK_NB) for run in \
+	  glob.glob(".snakemake/runs/*")]' 2>/dev/null || \
+	  { echo "error: envs/lock.txt: was changed while a run is active in this folder; wait until it ends, or kill it." >&2; exit 1; }
 	@echo "Installing the $$(grep -c == envs/lock.txt) packages of envs/lock.txt into .venv, including PyTorch and Snakemake: 1.6 GB on" \
 	  "disk, more with PyTorch's CUDA build. This happens once and takes minutes without output."
 	rm -rf .venv
@@ -96,8 +99,9 @@ reproduce oracles: .venv/installed $(if $(PROFILE),.venv/cluster)
 	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
 	  { printf "error: PROFILE: there is no profile '%s'; allowed: %s.\n" $(call quoted,$(PROFILE)) \
 	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
-	@(mkdir -p .snakemake/room && for n in 1 2 3 4 5 6 7 8 9; do echo > .snakemake/room/$$n || exit 1; done) 2>/dev/null; \
-	  room=$$?; rm -rf .snakemake/room; [ $$room = 0 ] || \
+	@{ mkdir -p .snakemake && room=$$(mktemp -d .snakemake/room-XXXXXX) && \
+	  (for n in 1 2 3 4 5 6 7 8 9; do echo > $$room/$$n || exit 1; done); } 2>/dev/null; \
+	  full=$$?; rm -rf "$$room"; [ $$full = 0 ] || \
 	  { echo "error: .snakemake: cannot write files; free disk space (df -h and df -i show space and inodes) or fix the permissions." >&2; \
 	    exit 1; }
 	$(BIN)/snakemake $(if $(PROFILE),--workflow-profile $(call quoted,$(PROFILE)),--cores $(CORES)) \

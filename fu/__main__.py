@@ -48,6 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     given = dict(word.split("=", 1) for word in rest)
     if unknown := next((name for name in given if name not in VARIABLES), None):
         raise UserError(f"there is no variable {unknown!r}{nearest(unknown, VARIABLES)}.")
+    given = {name: value for name, value in given.items() if value or name == "CORES"}  # as make takes them
     if not importlib.util.find_spec("snakemake"):
         raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
     from fu.pipeline.cli import show
@@ -55,12 +56,23 @@ def main(arguments: Sequence[str]) -> int:
     if command in ("oracles", "unlock") and (code := show.run(words(command, given))):  # refuses what cannot be
         return code
     if command == "unlock":
-        return subprocess.call([*snakemake({**given, "TARGETS": ""}), "--unlock"])
+        return ended([*snakemake({**given, "TARGETS": ""}), "--unlock"])
     if command in ("reproduce", "oracles"):
-        if code := subprocess.call(snakemake(given)):
+        if code := ended(snakemake(given)):
             return code
         command = "results"
     return show.run(words(command, given))
+
+
+def ended(command: Sequence[str]) -> int:
+    """Return the exit code of a command as soon as it ends: 130 after Ctrl-C, which the terminal sends to it, too."""
+    process, interrupted = subprocess.Popen(command), False
+    while True:
+        try:
+            code = process.wait()
+            return 130 if interrupted else code
+        except KeyboardInterrupt:
+            interrupted = True
 
 
 def snakemake(given: Mapping[str, str]) -> list[str]:
@@ -73,9 +85,13 @@ def snakemake(given: Mapping[str, str]) -> list[str]:
     places = [path for path in (ROOT / "profiles" / profile, Path(profile)) if (path / "config.yaml").is_file()]
     if not places:
         raise UserError(f"PROFILE: there is no profile {profile!r}; allowed: default, slurm, a folder with one.")
+    if profile == "slurm" and not importlib.util.find_spec("snakemake_executor_plugin_slurm"):
+        raise UserError(
+            "PROFILE: slurm needs Snakemake's plug-in for Slurm: pip install 'fu[cluster]', or in a clone make cluster."
+        )
     config, targets = settings(given), given.get("TARGETS", "").split()
     command = [sys.executable, "-m", "snakemake", "--snakefile", f"{ROOT}/Snakefile"]
-    command += ["--cores", cores, "--workflow-profile", str(places[0])]
+    command += ["--workflow-profile", str(places[0])] + ["--cores", cores] * ("PROFILE" not in given)
     return command + ["--config", *config] * bool(config) + ["--", *targets] * bool(targets)
 
 

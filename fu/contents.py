@@ -18,7 +18,7 @@ def checksum(path: Path) -> str:
 def verified(path: Path, sha256: str) -> Path:
     """Return the path of a file whose content has this checksum ("": any); `UserError` where it has another."""
     if sha256 and checksum(path) != sha256:
-        raise UserError(f"{path}: the file has changed since the plan was made; run snakemake again.")
+        raise UserError(f"{path}: the file has changed since the plan was made; start the run again.")
     require_file(path)
     return path
 

@@ -1,7 +1,9 @@
 """The exception for errors that the user can fix: its message is a full sentence. No result depends on it."""
 
 import difflib
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
@@ -10,8 +12,16 @@ if TYPE_CHECKING:
 _TEXTS = {"string_pattern_mismatch": "a name must be letters and digits, with '-', '_' or '.' inside and no '/'"}
 
 
+COMMAND = re.compile(r"\bmake (reproduce|show|why|plan|decide|verify|bundle|compare|oracles|audit|unlock|version)\b")
+
+
 class UserError(Exception):
     """An error in a setting, an input file or an argument; the message says where, what, and what is allowed."""
+
+
+def worded(text: str) -> str:
+    """Return a text with commands that work in this folder: make's only in a clone's own."""
+    return text if Path.cwd() == Path(__file__).resolve().parents[1] else COMMAND.sub(r"python -m fu \1", text)
 
 
 MOST, NEAREST = 40, 5  # of a list longer than MOST, a sentence names the NEAREST

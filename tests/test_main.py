@@ -1,6 +1,8 @@
 """`python -m fu`: make's commands and variables, without a Makefile."""
 
+import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fu import __main__ as command_line
-from fu.errors import UserError
+from fu.errors import UserError, worded
 from tests.workflow.project import REPOSITORY
 
 
@@ -43,21 +45,57 @@ def test_make_s_variables_are_the_words_of_a_command(
 def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[list[str]] = []
 
-    def call(command: list[str]) -> int:
+    def ended(command: list[str]) -> int:
         called.append(command)
         return 3
 
-    monkeypatch.setattr(subprocess, "call", call)
+    monkeypatch.setattr(command_line, "ended", ended)
     assert command_line.main(["reproduce", "TARGETS=fedosd_table8", "PRESET=smoke", "CORES=1"]) == 3
     [[python, *words]] = called
     assert python == sys.executable
     assert words == [
-        *("-m", "snakemake", "--snakefile", f"{REPOSITORY}/Snakefile", "--cores", "1"),
-        *("--workflow-profile", f"{REPOSITORY}/profiles/default"),
+        *("-m", "snakemake", "--snakefile", f"{REPOSITORY}/Snakefile"),
+        *("--workflow-profile", f"{REPOSITORY}/profiles/default", "--cores", "1"),
         *("--config", 'preset= "smoke" ', "--", "fedosd_table8"),
     ]
     assert command_line.main(["unlock", "TARGETS=fedosd_table8"]) == 3
-    assert called[1][-3:] == ["--workflow-profile", f"{REPOSITORY}/profiles/default", "--unlock"]
+    usual = ["--workflow-profile", f"{REPOSITORY}/profiles/default", "--cores", "all"]
+    assert called[1][-5:] == [*usual, "--unlock"]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
+    command_line.main(["reproduce", "PROFILE=slurm", "CORES=1"])  # all cores of a login node
+    assert called[2][-2:] == ["--workflow-profile", f"{REPOSITORY}/profiles/slurm"]
+    command_line.main(["reproduce", "PROFILE=", "PRESET=", "TARGETS="])  # as make takes them
+    assert called[3][-4:] == usual
+
+
+CHILD = """
+import sys, time
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    time.sleep(1)  # as Snakemake, which ends its jobs
+    print("ended", flush=True)
+    sys.exit(1)
+"""
+
+
+def test_an_interrupt_lets_snakemake_end() -> None:
+    parent = "import sys; from fu.__main__ import ended; sys.exit(ended([sys.executable, '-c', sys.argv[1]]))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", parent, CHILD],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # also where `&` began it
+    )
+    assert process.stdout
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60) == ("ended\n", "")
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize(
@@ -71,6 +109,7 @@ def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypa
             "expected VARIABLE=value, got 'fedosd_table8'; tables and figures ",
         ),
         (["reproduce", "CORES=0"], "CORES: must be 'all' or a positive integer, got '0'."),
+        (["reproduce", "CORES="], "CORES: must be 'all' or a positive integer, got ''."),
         (["reproduce", "PROFILE=slrm"], "PROFILE: there is no profile 'slrm'; allowed: default, slurm, "),
     ],
 )
@@ -80,6 +119,14 @@ def test_a_misspelt_command_or_variable_gets_one_sentence(arguments: list[str], 
     assert str(caught.value).startswith(sentence)
 
 
+def test_a_profile_without_its_plug_in_gets_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "snakemake")
+    with pytest.raises(
+        UserError, match=r"^PROFILE: slurm needs Snakemake's plug-in for Slurm: pip install 'fu\[cluster\]'"
+    ):
+        command_line.main(["reproduce", "PROFILE=slurm"])
+
+
 def test_an_error_has_the_exit_code_that_make_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["compare", "A=nowhere", "B=nowhere"]) == 2
     assert command_line.main(["verify", "BUNDLE=nowhere.zip"]) == 1
@@ -87,12 +134,11 @@ def test_an_error_has_the_exit_code_that_make_gives_it(capsys: pytest.CaptureFix
 
 
 def test_an_installed_fu_has_commands_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from fu.pipeline.cli import show
-
     text = "run `make reproduce TARGETS=x`, as make does; `make test`"
-    assert show.worded(text) == text
-    monkeypatch.setattr(show, "ROOT", tmp_path)
-    assert show.worded(text) == "run `python -m fu reproduce TARGETS=x`, as make does; `make test`"
+    monkeypatch.chdir(REPOSITORY)
+    assert worded(text) == text
+    monkeypatch.chdir(tmp_path)  # also with a clone's environment: its Makefile is elsewhere
+    assert worded(text) == "run `python -m fu reproduce TARGETS=x`, as make does; `make test`"
 
 
 def test_it_works_in_an_empty_folder(tmp_path: Path) -> None:

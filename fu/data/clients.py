@@ -293,4 +293,4 @@ def _try(mark: Mark, shape: tuple[int, ...], where: str) -> None:
     except Exception as error:  # a plug-in may raise anything
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
     if problem:
-        raise UserError(f"{where} does not match the partition ({problem}); delete the file and run snakemake again.")
+        raise UserError(f"{where} does not match the partition ({problem}); delete the file and start the run again.")

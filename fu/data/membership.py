@@ -162,7 +162,7 @@ def load(path: Path) -> Shadows:
     """Load the file; `UserError` where it is none."""
     arrays = load_arrays(path)
     if arrays.keys() != {field.name for field in fields(Shadows)} or not _fit(Shadows(**arrays)):  # type: ignore[arg-type]
-        raise UserError(f"{path}: not a file of shadow models; delete it and run snakemake again.")
+        raise UserError(f"{path}: not a file of shadow models; delete it and start the run again.")
     return Shadows(**arrays)  # type: ignore[arg-type]
 
 

@@ -84,10 +84,10 @@ def load(path: Path) -> Partition:
     attack = {name.removeprefix(ATTACK): arrays.pop(name) for name in list(arrays) if name.startswith(ATTACK)}
     names = {*SPLITS, *(f"{split}_offsets" for split in SPLITS), *CLIENTS, *POOLS, "backdoored"}
     if arrays.keys() != names or any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values()):
-        raise UserError(f"{path}: not a partition file; delete it and run snakemake again.")
+        raise UserError(f"{path}: not a partition file; delete it and start the run again.")
     problem = _problem(arrays)  # type: ignore[arg-type]
     if problem:
-        raise UserError(f"{path}: the partition is inconsistent: {problem}; delete it and run snakemake again.")
+        raise UserError(f"{path}: the partition is inconsistent: {problem}; delete it and start the run again.")
     ragged = {split: np.split(arrays.pop(split), arrays.pop(f"{split}_offsets")[1:-1]) for split in SPLITS}  # type: ignore[arg-type]
     return Partition(**ragged, **arrays, attack=attack)  # type: ignore[arg-type]
 

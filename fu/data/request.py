@@ -91,10 +91,10 @@ def load(path: Path, part: Partition) -> Request:
     arrays = load_arrays(path)
     odd = any(array.dtype != np.int64 or array.ndim != 1 for array in arrays.values())
     if arrays.keys() != set(NAMES) or odd:
-        raise UserError(f"{path}: not a request file; delete it and run snakemake again.")
+        raise UserError(f"{path}: not a request file; delete it and start the run again.")
     found = Request(**arrays)  # type: ignore[arg-type]
     if problem := _problem(found, part):
-        raise UserError(f"{path}: the request contradicts the partition: {problem}; delete it and run snakemake again.")
+        raise UserError(f"{path}: the request contradicts the partition: {problem}; delete it and start the run again.")
     return found
 
 

@@ -37,7 +37,7 @@ def load(path: Path, layout: Layout) -> tuple[Tensor | None, int | None]:
         raise UserError(f"{path}: {odd[0]!r} is {tensors[odd[0]].dtype}, but weights are float32; delete the file.")
     theta = layout.flatten(tensors, str(path))
     if not torch.stack(theta.aminmax()).isfinite().all():  # as exact as theta.isfinite(), and 30 times as fast
-        raise UserError(f"{path}: some weights are not finite; delete the file and run snakemake again.")
+        raise UserError(f"{path}: some weights are not finite; delete the file and start the run again.")
     return theta, None
 
 
@@ -55,7 +55,7 @@ def load_history(path: Path, kind: str, device: torch.device) -> dict[str, Tenso
     prefix = f"{kind}."
     found = {name.removeprefix(prefix): value.to(device) for name, value in read(path, prefix)[0].items()}
     if not found:
-        raise UserError(f"{path}: the file has no history {kind!r}; delete it and run snakemake again.")
+        raise UserError(f"{path}: the file has no history {kind!r}; delete it and start the run again.")
     return found
 
 
@@ -71,4 +71,4 @@ def read(path: Path, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any
 
 
 def _refuse(path: Path) -> NoReturn:
-    raise UserError(f"{path}: the weights file is truncated or damaged; delete it and run snakemake again.")
+    raise UserError(f"{path}: the weights file is truncated or damaged; delete it and start the run again.")

@@ -21,7 +21,7 @@ def load(path: Path, made: Certificate) -> nn.Module:
     parts = digest.parts(f"fu.models.{choice.name}")
     edited = [name for name in parts if name.startswith("fu.models.") and parts[name] != made.parts.get(name)]
     if edited:
-        raise UserError(f"{path}: {edited[0]} was edited after this model was made; run snakemake again.")
+        raise UserError(f"{path}: {edited[0]} was edited after this model was made; start the run again.")
     params = plugins.params("models", choice, f"{path}: model")
     with torch.random.fork_rng(devices=[]):
         model: nn.Module = plugins.load("models", choice.name).build(facts.shape, facts.classes, params)

@@ -103,7 +103,7 @@ class Run:
             try:
                 entries.append(Spec.model_validate_json(spec, extra="ignore"))
             except ValidationError:
-                raise UserError(f"{path}: made by another version of fu; run snakemake again.") from None
+                raise UserError(f"{path}: made by another version of fu; start the run again.") from None
         return entries
 
     def tables(self, paper: str, entries: Iterable[Spec], *, traces: bool) -> list[Record]:
@@ -177,7 +177,7 @@ class Run:
         selection, content = self._selection(file)
         made = self.verify(selection)
         if made.outputs[selection.name][1] != content:
-            raise UserError(f"{file}: is older than {selection.name}; run snakemake again.")
+            raise UserError(f"{file}: is older than {selection.name}; start the run again.")
         selected = json.loads(selection.read_text())["selected"]
         trials, evaluated = made.spec["trials"], made.inputs["evaluations"]
         return selected, self._here(evaluated[trials.index(selected) * len(evaluated) // len(trials)][0])
@@ -194,7 +194,7 @@ class Run:
         """Return the certificate of a file that may have been deleted; `UserError` where there is none."""
         made = self.certificate(file)
         if made is None:
-            raise UserError(f"{file}: its certificate is missing or damaged; run snakemake again.")
+            raise UserError(f"{file}: its certificate is missing or damaged; start the run again.")
         return made
 
     def _here(self, path: str) -> Path:

@@ -99,7 +99,7 @@ def test_what_is_no_partition_or_contradicts_itself_is_told_in_one_sentence(
     path = tmp_path / "partition.npz"
     np.savez(path, allow_pickle=False, **{**ARRAYS, **changes})  # type: ignore[arg-type]
     text = sentence(lambda: partition.load(path))
-    has(text, f"{path}: ", words, "; delete it and run snakemake again")
+    has(text, f"{path}: ", words, "; delete it and start the run again")
 
 
 @pytest.mark.parametrize(

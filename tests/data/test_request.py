@@ -91,7 +91,7 @@ def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(
 ) -> None:
     path = written(tmp_path / "request.npz", **asked.arrays())
     text = sentence(lambda: request.load(path, PART))
-    has(text, f"{path}: the request contradicts the partition: ", words, "delete it and run snakemake again")
+    has(text, f"{path}: the request contradicts the partition: ", words, "delete it and start the run again")
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def with_bias(dtype: torch.dtype) -> Callable[[Path], None]:
     return lambda path: save_file({**named, "0.bias": named["0.bias"].to(dtype)}, path)
 
 
-BROKEN = "the weights file is truncated or damaged; delete it and run snakemake again"
+BROKEN = "the weights file is truncated or damaged; delete it and start the run again"
 
 
 @pytest.mark.parametrize(

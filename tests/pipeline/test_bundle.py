@@ -146,7 +146,7 @@ def test_what_is_damaged_incomplete_missing_or_out_of_date_is_named(plan: Plan, 
     assert lines == [
         "toy_numbers: numbers.csv is not as its job wrote it.",
         "toy_rates: not made yet, so left out.",
-        "toy_bars: out of date with the current settings, code or data; `make why` lists what changed.",
+        "toy_bars: out of date with the current settings, code or data; `make why PRESET=smoke` lists what changed.",
     ]
     path = Path(summary.partition(": ")[0])
     has(ROCrate(path).root_dataset["description"], "Not what these settings and this code would make: toy_bars.")
@@ -160,7 +160,9 @@ def test_what_is_damaged_incomplete_missing_or_out_of_date_is_named(plan: Plan, 
     certify(Path(EVALUATION).with_suffix(""), "evaluate")
     *lines, refused = [next(generator := write.write(plan, ["toy_bars"])), sentence(lambda: next(generator))]
     assert lines == [f"toy_bars: {STEM}/ours.evaluation.csv is not the file that artefacts/toy/bars was made from."]
-    assert refused.startswith("results/smoke/artefacts: there is no whole table or figure to bundle; ")
+    assert refused.startswith(
+        "results/smoke/artefacts: there is no whole table or figure to bundle; run `make reproduce PRESET="
+    )
 
 
 def full(*_: object) -> None:

@@ -22,6 +22,7 @@ def run(folder: Path, command: str) -> str:
     return subprocess.check_output(shell, cwd=folder, env=environment, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("preset", ["reduced", "paper"])
 def test_no_command_of_a_large_plan_is_too_long_for_a_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preset: str

@@ -1,6 +1,7 @@
 """A kept run states what it was made from; what was edited since is named, and no run takes another's place."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from fu.pipeline.documents import kept
 from fu.pipeline.plan.pending import Reason
 from fu.pipeline.plan.plan import Job, Plan
 from tests.artefacts.factories import make_entry
+from tests.mistakes import contents
 from tests.pipeline.kept_runs import about_of, write
 from tests.pipeline.page.folder import EVALUATION, ROOT, put
 
@@ -109,7 +111,7 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     job = plan.job("publish", {"paper": "toy", "artefact": "numbers"})
     late[job.certificate] = Reason("code", "fu.methods.fedosd")
     assert sentence(plan, ["toy_numbers"], "mine", tmp_path / "kept") == (
-        "toy_numbers: out of date (fu.methods.fedosd); run `make reproduce TARGETS=toy_numbers`."
+        "toy_numbers: out of date (fu.methods.fedosd); run `make reproduce PRESET=smoke TARGETS=toy_numbers`."
     )
     late.clear()
     other = Plan(
@@ -122,12 +124,36 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     stem.with_suffix(".md").write_text("edited\n")
     both = ["toy_numbers", "toy_utility"]
     assert sentence(plan, both, "mine", tmp_path / "kept") == (
-        "toy_utility: utility.md is not as its job wrote it; run `make reproduce TARGETS=toy_utility`."
+        "toy_utility: utility.md is not as its job wrote it; run `make reproduce PRESET=smoke TARGETS=toy_utility`."
     )
     for file in stem.parent.glob("utility.*"):
         file.unlink()
     assert sentence(plan, both, "mine", tmp_path / "kept") == (
-        "toy_utility: not made yet; run `make reproduce TARGETS=toy_utility`."
+        "toy_utility: not made yet; run `make reproduce PRESET=smoke TARGETS=toy_utility`."
     )
     assert [path.name for path in folder.parent.iterdir()] == ["mine"]
     assert cast(Any, about_of(folder)).config == {"preset": "smoke", "papers": ["toy"], "seeds": [0]}
+
+
+def test_a_run_that_is_kept_again_keeps_its_remark_and_an_interrupt_keeps_the_run(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(make_entry("table", artefact="numbers", seeds=(0,)))
+    again = partial(kept.keep, plan, ["toy_numbers"], "mine", tmp_path / "kept")
+    [*again()]
+    folder = tmp_path / "kept/toy/mine"
+    replace(folder, "remark: ''", "remark: On a loaded machine.")
+    [*again()]
+    assert about_of(folder).remark == "On a loaded machine."
+    before, rename = contents(folder), Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        if target == folder and path.name == "mine":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        [*again()]
+    assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["mine"]

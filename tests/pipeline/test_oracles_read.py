@@ -1,7 +1,9 @@
 """Audits from an archive of oracles: one sentence for each mistake in it or in predictions, and for audits left out."""
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,6 +93,25 @@ def test_every_audit_with_enough_models_is_in_the_table(files: Files) -> None:
     assert len(table.splitlines()) == 2 + len(frame)
     assert "nan" not in table
     has(last, "6 unlearned, 6 retrained, 6 original models.", "no control was judged")
+
+
+def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = files.folder / "mine.csv"
+    os.mkfifo(files.folder / "pipe")
+    has(sentence(lambda: audited(files, csv=files.folder / "pipe")), "pipe: a folder, pipe or device is in the place")
+    place.write_text("old")
+    held = {path.name for path in files.folder.iterdir()} | {"mine.npz"}
+
+    def full(frame: pd.DataFrame, path: Path, **how: object) -> None:
+        path.write_text("hal")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    assert (
+        sentence(lambda: audited(files, csv=place)) == f"{place}: No space left on device; the table was not written."
+    )
+    assert place.read_text() == "old"
+    assert {path.name for path in files.folder.iterdir()} == held
 
 
 def test_audits_without_enough_models_are_named(files: Files) -> None:

@@ -281,7 +281,7 @@ def test_errors_of_snakemakes_are_explained(target: str, exception: str, text: s
 
 def test_a_locked_folder_is_explained_by_who_has_locked_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    killed = "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+    killed = "a killed run has left this folder locked; remove the lock with `python -m fu unlock`, and start again."
     assert explain(made("smoke"), [], "LockException", "") == killed
     runs.begin()
     process = f"process {os.getpid()} on {os.uname().nodename}"

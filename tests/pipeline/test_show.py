@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from tests.test_gpus import put_tool
 PAT50 = "fedosd/mnist-pat50/seed0"
 LAST = [
     "All results so far on one page: results/smoke/index.html",
-    "Next: make reproduce PRESET=smoke PAPERS=fedosd  (makes the remaining 27)",
+    "Next: python -m fu reproduce PRESET=smoke PAPERS=fedosd  (makes the remaining 27)",
 ]
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
@@ -236,3 +237,10 @@ def test_the_first_look_is_the_first_panel_of_the_first_table(tmp_path: Path) ->
     assert show.first_look(tmp_path / "a.md").startswith("# One\n\nAbout.\n\n## A\n\n|\ufffd|\n\n(all 2 panels, ")
     (tmp_path / "a.md").write_text("# One\n\nAbout.\n")
     assert show.first_look(tmp_path / "a.md") == "# One\n\nAbout.\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_command_finds_published_numbers_from_any_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    show.main(["cell", "artefacts/fedosd/table8"])
+    words = shlex.split(capsys.readouterr().out)
+    assert Path(words[words.index("--published") + 1]).is_file()

@@ -182,7 +182,7 @@ def test_an_artefact_is_the_file_of_its_name_and_one_of_another_version_is_refus
     with pytest.raises(UserError, match=r"/p/table\.csv: the content does not match "):
         results.artefact("p", "table", root=root)
     make(root, "../artefacts/p/old.csv", "a\n1\n", "publish", {}, kind="table")
-    with pytest.raises(UserError, match=r"/p/old\.csv: made by another version of fu; run snakemake again\.$"):
+    with pytest.raises(UserError, match=r"/p/old\.csv: made by another version of fu; start the run again\.$"):
         results.evaluations(root=root)
 
 

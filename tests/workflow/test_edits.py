@@ -345,7 +345,7 @@ def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project) ->
     project.expect_run([])
     done = subprocess.run([*command, "--code", "0" * 16], cwd=project.root, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "error: train: the code was edited after this job was planned; run snakemake again.\n"
+    assert done.stderr == "error: train: the code was edited after this job was planned; start the run again.\n"
 
 
 @pytest.mark.whole

@@ -33,12 +33,19 @@ def test_why_jobs_failed_stands_last_and_once_and_what_they_would_replace_surviv
     project.edit("fu/methods/fupga.py", STEP.format("Bounded"), STEP.format("Bounded") + f"    {raised}")
     project.edit("fu/methods/retrain.py", STEP.format("State"), STEP.format("State") + '    raise KeyError("a bug")\n')
     held = contents(project.root / "results")
+    models = {path: path.stat() for path in (project.root / "results/toy/toy").rglob("*.safetensors")}
     status, lines = make(project)
     assert status == 2
     after = contents(project.root / "results")
     assert {
         name for name in held if not name.startswith(("toy/logs/", ".cache/")) and after.get(name) != held[name]
     } == set()
+    same = [
+        (now.st_ino, now.st_mtime_ns) == (was.st_ino, was.st_mtime_ns)
+        for was, now in ((was, path.stat()) for path, was in models.items())
+    ]
+    assert all(same), "Snakemake has put copies in place of models"
+    assert not (project.root / ".snakemake/backups").exists()
     *before, one, two, three, by_make = lines
     assert by_make.startswith("make: *** ")
     log = "results/toy/logs/toy/{}/seed0/retraining.unlearned.log"

@@ -44,7 +44,7 @@ def test_what_was_made_is_kept_and_what_was_not_is_refused(project: Project) -> 
     project.edit("config.yaml", "papers: [toy]", "papers: [toy]\nseeds: [0, 1, 2]")
     assert keep(project, *targets) == (
         2,
-        "error: toy_numbers: made without seeds 1, 2; run `make reproduce TARGETS=toy_numbers`.",
+        "error: toy_numbers: made without seeds 1, 2; run `make reproduce PRESET=toy TARGETS=toy_numbers`.",
     )
     assert (folder / "run.yaml").read_bytes() == before
     assert [path.name for path in folder.parent.iterdir()] == ["first"]

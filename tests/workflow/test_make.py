@@ -1,7 +1,9 @@
 """What a user gives to `make` arrives as it is, and none of it is run."""
 
+import fcntl
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,9 @@ def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
     (make.root / ".snakemake").unlink()
     assert len(make.calls("reproduce")) == 2
     assert list((make.root / ".snakemake").iterdir()) == []
+    (make.root / ".snakemake/room").mkdir()  # of another make
+    assert len(make.calls("reproduce")) == 2
+    assert [path.name for path in (make.root / ".snakemake").iterdir()] == ["room"]
 
 
 def test_setting_up_says_first_how_much_it_installs(make: Make) -> None:
@@ -204,6 +209,20 @@ def test_setting_up_says_first_how_much_it_installs(make: Make) -> None:
     make.program(make.root / "python", RECORD)
     said = make("reproduce", "PYTHON=./python").stdout.splitlines()
     assert said[0].startswith("Installing the 3 packages of envs/lock.txt into .venv, ")
+
+
+def test_no_environment_is_replaced_under_a_run(make: Make) -> None:
+    (make.root / ".venv/installed").unlink()
+    make.program(make.root / "python", RECORD.replace("\n", f'\n[ "$1" = -c ] && exec {sys.executable} "$@"\n', 1))
+    (make.root / ".snakemake/runs").mkdir(parents=True)
+    with (make.root / ".snakemake/runs/mine").open("w") as run:
+        fcntl.flock(run, fcntl.LOCK_EX)
+        done = make("why", "PYTHON=./python")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: envs/lock.txt: was changed while a run is active in this folder; wait until ")
+    assert (make.root / ".venv/bin/python").exists()
+    make("why", "PYTHON=./python")  # a killed run leaves its file
+    assert "-m\0venv\0.venv\0" in (make.root / "calls").read_text()
 
 
 @pytest.mark.parametrize("name", ["PRESET", "TARGETS", "PYTHON"])

@@ -45,7 +45,7 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
     Yields a sentence on what is left out, then what `check` says of the bundle. `UserError` where there is nothing to
     bundle, or a file cannot be read or written.
     """
-    root, pending = Path(plan.root), Pending(plan)
+    root, pending, preset = Path(plan.root), Pending(plan), f"PRESET={plan.config.preset}"
     artefacts, damaged = read(root / "artefacts")
     made = {"_".join(artefact.key): artefact for artefact in artefacts}
     good, jobs, old = list[Artefact](), Jobs(), list[str]()
@@ -65,9 +65,14 @@ def write(plan: Plan, targets: Sequence[str]) -> Iterator[str]:
             old.append(target)
     pending.remember()
     if not good:
-        raise UserError(f"{root}/artefacts: there is no whole table or figure to bundle; run `make reproduce` first.")
+        raise UserError(
+            f"{root}/artefacts: there is no whole table or figure to bundle; run `make reproduce {preset}` first."
+        )
     if old:
-        yield f"{', '.join(old)}: out of date with the current settings, code or data; `make why` lists what changed."
+        yield (
+            f"{', '.join(old)}: out of date with the current settings, code or data; `make why {preset}` lists what "
+            "changed."
+        )
     try:
         contents = _contents(plan, good, jobs)
         yield _zipped(contents | {METADATA: _metadata(plan, good, contents, old)}, root)

@@ -5,11 +5,13 @@ Nothing is trained, and neither a plan nor results are needed. docs/oracles.md s
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from tabulate import tabulate  # type: ignore[import-untyped]
 
 from fu.audits.models import Logits, Models
+from fu.contents import require_place
 from fu.data.archives import load_arrays
 from fu.errors import UserError, nearest
 from fu.pipeline.oracles.archive import DIGEST, Oracles, read
@@ -29,8 +31,13 @@ def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator
     )
     frame, skipped = assessed(models)
     if csv:
+        place = csv.resolve()
+        require_place(place)
         try:
-            frame.to_csv(csv, index=False)
+            with TemporaryDirectory(prefix=".part-", dir=place.parent) as folder:
+                part = Path(folder, place.name)
+                frame.to_csv(part, index=False)
+                part.replace(place)
         except OSError as error:
             raise UserError(f"{csv}: {error.strerror or error}; the table was not written.") from None
     if len(frame):

@@ -29,7 +29,7 @@ import yaml
 
 from fu import gpus
 from fu.artefacts.provenance import edited, git
-from fu.errors import UserError, nearest
+from fu.errors import UserError, nearest, worded
 from fu.pipeline.bundle import check, write
 from fu.pipeline.cli import audit, costs, explain
 from fu.pipeline.cli import compare as comparison
@@ -42,7 +42,6 @@ from fu.pipeline.provenance.digest import PACKAGES, ROOT
 from fu.pipeline.settings.papers import config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
-COMMAND = re.compile(r"\bmake (reproduce|show|why|plan|decide|verify|bundle|compare|oracles|audit|unlock|version)\b")
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
 
 
@@ -234,11 +233,6 @@ def main(arguments: list[str]) -> None:
         print(worded(line))
     if problems:
         sys.exit(1)
-
-
-def worded(text: str) -> str:
-    """Return a text with the commands of an installed `fu`, which has no Makefile."""
-    return text if ROOT == PACKAGES else COMMAND.sub(r"python -m fu \1", text)
 
 
 def _plan(pairs: list[str]) -> Plan:

@@ -123,7 +123,9 @@ def keep(plan: Plan, targets: Sequence[str], name: str, below: Path = FOLDER) ->
     contents = dict(chain.from_iterable(map(_files, artefacts)))
     about = _about(plan, papers[0], artefacts, contents)
     if folder.exists():
-        _replaces(_read(folder), about)
+        before = _read(folder)
+        _replaces(before, about)
+        about = about.model_copy(update={"remark": before.about.remark})
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".part-", dir=folder.parent) as part:
         new = Path(part, name)
@@ -132,9 +134,14 @@ def keep(plan: Plan, targets: Sequence[str], name: str, below: Path = FOLDER) ->
             (new / name).write_bytes(content)
         text = yaml.safe_dump(about.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=120)
         (new / ABOUT).write_text(text, encoding="utf-8")
-        if folder.exists():
-            folder.rename(Path(part, "old"))
-        new.rename(folder)
+        old = Path(part, "old")
+        try:
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
+        finally:
+            if not folder.exists() and old.exists():
+                old.rename(folder)
     number = counted(len(artefacts), "table or figure", "tables and figures")
     seeds = counted(len(about.seeds), "seed")
     yield f"{os.path.relpath(folder)}: kept {number} with {seeds}; `make docs` lists the run."
@@ -157,7 +164,7 @@ def _artefacts(plan: Plan, jobs: Sequence[Job]) -> list[Artefact]:
             why = f"{target}: out of date ({reason.text})"
         else:
             why = wrong.get(target, f"{target}: not made yet").removesuffix(".")
-        raise UserError(f"{why}; run `make reproduce TARGETS={target}`.")
+        raise UserError(f"{why}; run `make reproduce PRESET={plan.config.preset} TARGETS={target}`.")
     pending.remember()
     return found
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fu import gpus
-from fu.errors import UserError
+from fu.errors import UserError, worded
 from fu.pipeline.engine import cluster, fork_server, groups, preflight, runs, submitted
 from fu.pipeline.engine.screen import Screen, refused
 from fu.pipeline.engine.snakemake import SYSTEM_ERROR, Account, Snakemake, ancient, unpack, update
@@ -36,8 +36,8 @@ REFUSED = {
     "cache": "--cache (`cache:` in a profile): Snakemake's cache would return outputs without the certificates that "
     "say what they were made from; leave it out, and copy results with their *.made.json where others need them.",
     "sdm": "--sdm (`software-deployment-method:` in a profile): jobs run in Snakemake's own environment, whose "
-    "libraries the plan reads; leave it out, and make that environment with `make version` or `conda env create -f "
-    "envs/environment.yaml`.",
+    "libraries the plan reads; leave it out, and make that environment in a clone, with `make -C fu version` or `conda "
+    "env create -f envs/environment.yaml`.",
     "prefix": "prefix (in the module statement): results always go to results/ in the working directory; leave it out.",
 }
 
@@ -60,11 +60,6 @@ def config_file(workflow: Any) -> str:
     if file.exists():
         papers.read_yaml(file)
     return str(file)
-
-
-def file(name: str) -> str:
-    """Return the path of a file of the repository; absolute if the working directory is another folder."""
-    return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
 def _named(stage: str, what: str, named: set[str], planned: Iterable[str]) -> None:
@@ -194,7 +189,7 @@ class Engine:
             job = self.plan.job(stage, dict(wildcards))
             _named(stage, "inputs", {*names}, job.listed)
             files = {
-                name: [file(path) for path in paths] if name == "published" else paths
+                name: [commands.file(path) for path in paths] if name == "published" else paths
                 for name, paths in job.listed.items()
             }
             if not self.snakemake.is_run:
@@ -226,7 +221,6 @@ class Engine:
         if self.submitted and self.submitted.commands.get(job.certificate) != self._digest(job):
             return shlex.join(["python", "-c", f"raise SystemExit({f'error: {submitted.EDITED}'!r})"])
         words = commands.words(self.plan, job, threads)
-        words = [file(word) if word in job.listed.get("published", ()) else word for word in words]
         forced = self.submitted.forced if self.submitted else self.snakemake.forced
         return commands.served("python", [*words, "--code", job.code, *([] if forced else ["--unless-made"])])
 
@@ -325,7 +319,7 @@ def explain(plan: Plan, targets: list[str], exception: str, text: str) -> str | 
     if exception == "LockException":
         if alive := runs.alive():
             return f"{' and '.join(alive)}: already writing these results; wait until it ends, or kill it."
-        return "a killed run has left this folder locked; remove the lock with `make unlock`, and start again."
+        return worded("a killed run has left this folder locked; remove the lock with `make unlock`, and start again.")
     for number, _, path in SYSTEM_ERROR.findall(text):
         if int(number) in OUTSIDE:
             where = path if path and ".snakemake" not in Path(path).parts else ".snakemake"

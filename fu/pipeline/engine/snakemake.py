@@ -146,6 +146,11 @@ class Snakemake:
             settings.max_jobs_per_timespan = None
         if keep_going:
             self._workflow.execution_settings.keep_going = True
+        # Jobs replace outputs whole or not at all; `update` alone would first copy the old ones, of gigabytes.
+        if not self.is_module:
+            persistence = self._workflow.persistence
+            persistence.backup_output = persistence.cleanup_backup = lambda path: None
+            persistence.restore_output = Path.exists
         # Jobs of one group are submitted as one only where they depend on each other, or up to so many together.
         if packs:
             self._workflow.group_settings.group_components = dict.fromkeys(packs, sys.maxsize)

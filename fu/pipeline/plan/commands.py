@@ -10,10 +10,17 @@ from pathlib import Path
 
 from fu.errors import UserError
 from fu.pipeline.plan.plan import Job, Plan
+from fu.pipeline.provenance.digest import ROOT
+
 
 SERVER = "fu.pipeline.engine.fork_server"  # runs a module, whose arguments may stand in a file
 LONGEST = 100_000  # bytes of a command: a shell takes it as one argument, of which Linux allows 131,071
 LONG = Path(".snakemake/commands")  # the arguments of longer ones, in files named by content
+
+
+def file(name: str) -> str:
+    """Return the path of a file of the repository; absolute if the working directory is another folder."""
+    return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
 def words(plan: Plan, job: Job, threads: int) -> list[str]:
@@ -23,7 +30,8 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
     command = [module.__name__, "--spec", job.json, "--certificate", job.certificate]
     for name in [field.name for field in fields(module.Files)]:
         value = given.get(name, [])  # a table has no pictures
-        command += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+        paths = [value] if isinstance(value, str) else value
+        command += [f"--{name.replace('_', '-')}", *(map(file, paths) if name == "published" else paths)]
     if job.inputs.get("chosen"):
         command += ["--chosen", *job.listed["chosen"], "--points", *job.listed["points"]]
     command += ["--threads", str(threads), "--device", plan.config.device]

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from fu import gpus, plugins
 from fu.contents import checksum, require_place
-from fu.errors import UserError, first_problem
+from fu.errors import UserError, first_problem, worded
 from fu.federation.sgd import LocalTraining
 from fu.pipeline.provenance import certificate, digest
 from fu.pipeline.provenance.certificate import Certificate
@@ -30,7 +30,7 @@ from fu.types import Frozen
 
 # Errors of a disk, its permissions or missing locks: reported in one sentence, as the code is not at fault.
 OUTSIDE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOLCK, errno.ENOTSUP}
-EDITED = "the code was edited after this job was planned; run snakemake again."
+EDITED = "the code was edited after this job was planned; start the run again."
 
 
 class Spec(Frozen):
@@ -181,7 +181,7 @@ def _told(stage: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(worded(f"error: {error}"))
     except Exception as error:
         said = re.search(r"\(os error (\d+)\)", str(error))  # as safetensors tells it, in an error of its own
         number = error.errno if isinstance(error, OSError) else int(said[1]) if said else None
@@ -210,7 +210,7 @@ def _specs(spec_type: type[S], args: argparse.Namespace) -> tuple[Spec, S, str]:
     except (OSError, ValueError, LookupError, TypeError):
         selected = None
     if selected not in given:
-        raise UserError(f"{args.chosen[0]}: selects none of {', '.join(given)}; delete it and run snakemake again.")
+        raise UserError(f"{args.chosen[0]}: selects none of {', '.join(given)}; delete it and start the run again.")
     return Points(points=given), given[selected], selected
 
 

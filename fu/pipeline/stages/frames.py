@@ -209,4 +209,4 @@ def _csv(path: Path) -> pd.DataFrame:
 
 
 def _damaged(path: Path) -> UserError:
-    return UserError(f"{path}: the file is missing or damaged; delete it and run snakemake again.")
+    return UserError(f"{path}: the file is missing or damaged; delete it and start the run again.")

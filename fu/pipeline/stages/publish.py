@@ -52,7 +52,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     from fu.artefacts import drawing, provenance, result, rows
 
     if files.published and checksum(files.published[0]) != spec.published:
-        raise UserError(f"{files.published[0]}: the file was edited after this job was planned; run snakemake again.")
+        raise UserError(f"{files.published[0]}: the file was edited after this job was planned; start the run again.")
     entry = frames.with_choice(spec, spec.sources, files.root)
     frame = frames.read(entry, spec.sources, files.root, files.published[0] if files.published else None)
     behind = reads(spec, files)

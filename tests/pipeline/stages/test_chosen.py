@@ -179,7 +179,7 @@ def test_a_selection_of_no_point_is_one_sentence(grid: Grid, text: str) -> None:
     grid.write("m.selected.json", text)
     with pytest.raises(SystemExit) as caught:
         grid.chosen()
-    said = "error: m.selected.json: selects none of m+lr0.2, m+lr0.1; delete it and run snakemake again."
+    said = "error: m.selected.json: selects none of m+lr0.2, m+lr0.1; delete it and start the run again."
     assert str(caught.value) == said
 
 

@@ -80,10 +80,17 @@ def test_a_malformed_spec_is_told_in_one_sentence(spec: str, words: str) -> None
     assert refused("--spec", spec, "--output", "x") == words + COMPLETE
 
 
+def test_a_sentence_names_the_command_of_this_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # without a Makefile
+    assert refused("--spec", "{}", "--output", "x").endswith(
+        "; `python -m fu show CELL=...` prints a complete command."
+    )
+
+
 def test_code_that_was_edited_after_planning_does_not_run() -> None:
     words = ("--spec", '{"lr": 1}', "--output", "x", "--code")
     assert len(run(*words, digest.digest("fu.pipeline.stages.data"))) == 1
-    assert refused(*words, "0" * 16) == "data: the code was edited after this job was planned; run snakemake again."
+    assert refused(*words, "0" * 16) == "data: the code was edited after this job was planned; start the run again."
 
 
 def test_outputs_appear_together_with_ordinary_permissions(tmp_path: Path) -> None:
