@@ -12,7 +12,6 @@ from fu.errors import UserError
 from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.provenance.digest import ROOT
 
-
 SERVER = "fu.pipeline.engine.fork_server"  # runs a module, whose arguments may stand in a file
 LONGEST = 100_000  # bytes of a command: a shell takes it as one argument, of which Linux allows 131,071
 LONG = Path(".snakemake/commands")  # the arguments of longer ones, in files named by content
