@@ -105,4 +105,4 @@ def test_a_request_that_contradicts_the_partition_is_told_in_one_sentence(
 )
 def test_arrays_of_another_kind_are_no_request(tmp_path: Path, arrays: dict[str, Any]) -> None:
     path = written(tmp_path / "request.npz", **arrays)
-    has(sentence(lambda: request.load(path, PART)), f"{path}: not a request file; delete it and run")
+    has(sentence(lambda: request.load(path, PART)), f"{path}: not a request file; delete it and start the run")

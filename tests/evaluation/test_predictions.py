@@ -166,5 +166,5 @@ def test_a_file_that_is_truncated_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "x.predictions.safetensors"
     predictions.save(path, {}, {"original": {"retained": torch.zeros(5, 2)}})
     path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(UserError, match=r"x\.predictions\.safetensors: .* truncated or damaged; delete it and run"):
+    with pytest.raises(UserError, match=r"x\.predictions\.safetensors: .* truncated or damaged; delete it and start"):
         predictions.load(path, "original")

@@ -102,7 +102,7 @@ def test_a_choice_that_is_missing_or_damaged_is_one_sentence(content: str | None
     """Where there is nothing to choose, or all points are shown, none is needed."""
     path = results / "toy/small/ours.selected.json"
     path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and run"):
+    with pytest.raises(UserError, match=r"ours\.selected\.json: the file is missing or damaged; delete it and start"):
         read(entry_of("table"), results)
     assert set(read(make_across(), results)["trial"]) == {"original", *(f"ours+lr{rate}" for rate in RATES)}
     entry = make_entry("table", rates=(0.4,))

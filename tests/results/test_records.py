@@ -125,7 +125,7 @@ def test_artefacts_say_what_scenarios_share_and_which_point_a_follower_is(root: 
 
 def test_what_was_made_for_another_choice_is_refused(root: Path) -> None:
     choose(root, POINTS[0], [f"s/seed0/{point}.evaluation.csv" for point in POINTS])
-    with pytest.raises(UserError, match=r"/m\+chosen\.\w+\.csv: is older than m\.selected\.json; run snakemake"):
+    with pytest.raises(UserError, match=r"/m\+chosen\.\w+\.csv: is older than m\.selected\.json; start the run"):
         results.evaluations(root=root)
 
 

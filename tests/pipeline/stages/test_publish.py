@@ -27,7 +27,7 @@ def test_published_numbers_that_were_edited_since_the_plan_are_refused(tmp_path:
     numbers.write_text("scenario,method,stage,metric,value\n")
     spec = publish.Spec(**dict(entry_of("table", published="0" * 64)))
     files = publish.Files(tmp_path, [numbers], **outputs_in(tmp_path / "made"), pdf=[], svg=[], png=[])
-    with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; run snakemake"):
+    with pytest.raises(UserError, match=r"table8\.csv: the file was edited after this job was planned; start the run"):
         publish.main(spec, files, Options())
     assert list(contents(tmp_path)) == ["table8.csv"]
 
