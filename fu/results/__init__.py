@@ -202,7 +202,7 @@ def _units(metrics: pd.Series, published: Mapping[str, str]) -> pd.Series:
 def _joined(parts: list[pd.DataFrame], nothing: str) -> pd.DataFrame:
     """Return the frames of all papers as one; `UserError` where there is none."""
     if not parts:
-        raise UserError(f"{nothing}; run snakemake to make them.")
+        raise UserError(f"{nothing}; make them first.")
     return pd.concat(parts, ignore_index=True)
 
 

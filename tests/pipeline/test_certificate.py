@@ -94,7 +94,7 @@ def test_what_is_not_as_its_job_left_it_is_told(made: Path) -> None:
     for name in ("original.safetensors", "original.history.safetensors"):  # of the latter the certificate says nothing
         made.with_name(name).write_text("somebody's")
         has(told("original.csv", name), f"/{name}: the content does not match original.made.json; delete the file and")
-    has(told("absent.csv"), "/absent.csv: there is no such file; run snakemake to make it.")
+    has(told("absent.csv"), "/absent.csv: there is no such file; make it first.")
     made.unlink()
     has(told("original.csv"), "/original.csv: its certificate original.made.json is missing or damaged")
 

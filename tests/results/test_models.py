@@ -78,7 +78,7 @@ def test_a_model_that_is_not_as_its_job_made_it_is_refused(tmp_path: Path, theta
     refused("the run diverged in round 3, so this")
     content = path.read_bytes()
     path.unlink()
-    refused("there is no such file; run snakemake")
+    refused("there is no such file; make it")
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     refused(r"the content does not match original\.trained\.made\.json;")
     certificate_of(path).unlink()

@@ -160,7 +160,7 @@ def test_whoever_reads_a_flipped_byte_names_the_file(project: Project) -> None:
     before = contents(project.root / RESULTS / "artefacts")
     done = project.snakemake("--force", f"{RESULTS}/artefacts/toy/numbers.md", check=False)
     assert done.returncode != 0
-    told = f"error: {name}: the content does not match fedosd.selected.made.json; delete the file and run snakemake"
+    told = f"error: {name}: the content does not match fedosd.selected.made.json; delete the file and start the run"
     assert told in done.stdout + done.stderr
     assert contents(project.root / RESULTS / "artefacts") == before
 

@@ -171,7 +171,7 @@ RATES = "lr0.02-recovery-lr0.001, lr0.02-recovery-lr0.02"
         (lambda root: results.evaluations("tyo", root=root), "no preset 'tyo'; did you mean 'toy'? allowed: toy."),
         (lambda root: results.traces(paper="toys", root=root), "no paper 'toys'; did you mean 'toy'? allowed: toy."),
         (lambda root: results.artefact("toy", "nunbers", root=root), "no artefact 'nunbers'; did you mean 'numbers'? "),
-        (lambda root: results.claims(root=root), "no verdicts on claims yet; run snakemake to make them."),
+        (lambda root: results.claims(root=root), "no verdicts on claims yet; make them first."),
         (lambda root: model(root, "pta"), "no scenario 'pta'; did you mean 'pat'? allowed: iid, pat."),
         (lambda root: model(root, role="original"), "no role 'original'; allowed: recovered, unlearned."),
         (lambda root: model(root, seed=3), "no seed 3; allowed: 0."),

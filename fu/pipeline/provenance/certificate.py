@@ -101,12 +101,12 @@ def verified(file: Path, made: Certificate | None) -> str:
     """Return the digest of a file; `UserError` where it is not as the job that wrote this certificate left it."""
     name = certificate_of(file).name
     if not file.is_file():
-        raise UserError(f"{file}: there is no such file; run snakemake to make it.")
+        raise UserError(f"{file}: there is no such file; make it first.")
     if made is None:
-        raise UserError(f"{file}: its certificate {name} is missing or damaged; run snakemake again.")
+        raise UserError(f"{file}: its certificate {name} is missing or damaged; start the run again.")
     content = checksum(file)
     if made.outputs.get(file.name, (0, ""))[1] != content:
-        raise UserError(f"{file}: the content does not match {name}; delete the file and run snakemake again.")
+        raise UserError(f"{file}: the content does not match {name}; delete the file and start the run again.")
     return content
 
 
@@ -165,7 +165,7 @@ def _acquired(path: Path, until: float) -> TextIO:
                 holder = file.read() or "another process"
                 raise UserError(
                     f"{path.parent / path.name[1:].removesuffix('.lock')}: {holder} is making the same outputs; wait "
-                    "until it ends or kill it, then run snakemake again."
+                    "until it ends or kill it, then start the run again."
                 ) from None
             time.sleep(0.1)
         file.close()

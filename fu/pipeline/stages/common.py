@@ -313,7 +313,7 @@ def atomic_outputs(options: Options, *paths: Path) -> Iterator[list[Path]]:
         yield parts
         if signature:
             if replaced := digest.replaced(*signature.modules):
-                raise UserError(f"{signature.draft.stage}: {replaced} changed while this job ran; run snakemake again.")
+                raise UserError(f"{signature.draft.stage}: {replaced} changed while this job ran; start the run again.")
             contents = [(part.stat().st_size, checksum(part)) for part in parts]
             outputs = dict(zip((path.name for path in paths), contents, strict=True))
             signature.path.unlink(missing_ok=True)  # from here on, no certificate covers the outputs

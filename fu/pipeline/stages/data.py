@@ -37,7 +37,7 @@ def main(spec: Spec, files: Files, options: Options) -> None:
         path = files.data_dir / f"{spec.dataset}.npz"
         arrays = archives.read(path, spec.dataset)
         if checksum(path) != spec.archive:
-            raise UserError(f"{path}: the archive was changed after the run was planned; run snakemake again.")
+            raise UserError(f"{path}: the archive was changed after the run was planned; start the run again.")
     else:
         arrays = sources.fetch(spec.dataset, about(spec.dataset), files.data_dir)
     with atomic_outputs(options, files.archive) as (archive,):

@@ -218,7 +218,7 @@ def test_a_job_that_did_not_run_what_was_planned_replaces_nothing(
             part.write_text("by other code")
             monkeypatch.setattr(digest, "replaced", lambda *modules: "torch")
 
-    assert told(main) == "data: torch changed while this job ran; run snakemake again."
+    assert told(main) == "data: torch changed while this job ran; start the run again."
     assert contents(Path()) == old
 
 

@@ -34,7 +34,7 @@ def test_an_archive_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
     archive, output = tmp_path / "mnist.npz", tmp_path / "made.npz"
     np.savez(archive, allow_pickle=False, **arrays_of("mnist"))  # type: ignore[arg-type]
     with pytest.raises(
-        UserError, match=r"mnist\.npz: the archive was changed after the run was planned; run snakemake"
+        UserError, match=r"mnist\.npz: the archive was changed after the run was planned; start the run"
     ):
         made("mnist", "0" * 64, tmp_path, output)
     assert not output.exists()
