@@ -23,7 +23,7 @@ from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
-PROBED = 8  # training samples by which a model shows whether training draws random numbers
+PROBED = 8  # inputs on which a model shows whether it draws random numbers in training
 WEIGHTS = ("samples", "equal")
 
 
@@ -388,10 +388,14 @@ def aggregate(updates: Updates, weights: str) -> Tensor:
 
 
 def _draws(model: nn.Module, data: ClientData) -> bool:
-    """Return whether two passes of a model in training mode differ, as with `torch.nn.functional.dropout`."""
-    client = max(data.partition.present, key=data.size)
-    x, _ = data.train(client, torch.arange(min(PROBED, data.size(client)), device=data.device))
-    x = x.to(next(model.parameters()).device)
+    """Return whether two passes of a model in training mode differ, as with `torch.nn.functional.dropout`.
+
+    They are of inputs of our own: whoever forgets reads no sample here.
+    """
+    text = isinstance(data.inputs, Tensor) and not data.inputs.is_floating_point()
+    like = torch.zeros(PROBED, *data.shape, dtype=torch.uint8 if text else torch.float32)
+    random = torch.Generator().manual_seed(0)
+    x = batch_of(like if text else torch.rand(like.shape, generator=random)).to(next(model.parameters()).device)
 
     def outputs(seed: int) -> Tensor:
         torch.default_generator.manual_seed(seed)

@@ -115,18 +115,19 @@ def test_a_model_on_another_device_trains_to_the_same_bytes(name: str, monkeypat
     # torch takes recurrent steps and group normalisation in another order on the CPU
     exact = FOLDER is None and not any(isinstance(one, nn.RNNBase) for one in model.modules())
 
-    def trained(strategy: str) -> tuple[Tensor, Tensor]:
+    def federation_of(strategy: str) -> Federation:
         data = make_data(make_partition((2, 3, 2), trigger=False), COLOUR, asked=FORGOTTEN)
         if reads_text(module):
             text = (data.y[:, None] + torch.arange(*shape, device=data.device)).remainder(CLASSES).byte()
             data = ClientData(text, data.y, data.partition, CLASSES, data.poison, None, data.request)
-        federation = Federation(build(), data, LOCAL, "training", 3, strategy)
-        updates = federation.local_updates(initial_parameters(build, "model").to(data.device), [2, 0, 1], 0)
+        return Federation(build(), data, LOCAL, "training", 3, strategy)
+
+    def trained(strategy: str) -> tuple[Tensor, Tensor]:
+        federation = federation_of(strategy)
+        updates = federation.local_updates(initial_parameters(build, "model").to(federation.device), [2, 0, 1], 0)
         return updates.delta, updates.losses
 
-    for strategy in ("sequential", "vectorised")[
-        : 1 + Federation(model, make_data(make_partition()), LOCAL, "", 0).at_once
-    ]:
+    for strategy in ("sequential", "vectorised")[: 1 + federation_of("auto").at_once]:
         here = trained(strategy)
         with placed(monkeypatch):
             there = [one.cpu() for one in trained(strategy)]
