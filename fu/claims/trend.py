@@ -44,7 +44,7 @@ def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=STATISTIC).dropna(subset="value")
 
 
-def ends(rows: pd.DataFrame, p: Params) -> dict[str, tuple[float, float]]:
+def reach(rows: pd.DataFrame, p: Params) -> dict[str, tuple[float, float]]:
     """Return from where to where the coordinate goes in each unit."""
     return {unit: (float(wide.columns[0]), float(wide.columns[-1])) for unit, wide in _tables(rows, p)}
 

@@ -48,8 +48,8 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
     paper = _that_took_hold(rows[rows["published"] == 1], printed)
     theirs = kind.statistics(paper, p)
-    if hasattr(kind, "ends"):  # of a trend: over a part of the way that ours goes it is another quantity
-        there, here = kind.ends(paper, p), kind.ends(rows[rows["published"] == 0], p)
+    if hasattr(kind, "reach"):  # of a trend: over a part of the way that ours goes it is another quantity
+        there, here = kind.reach(paper, p), kind.reach(rows[rows["published"] == 0], p)
         part = [unit for unit in there if unit in here and _lacks(there[unit], here[unit])]
         theirs = theirs[~theirs["unit"].isin(part)]
     parts = [judged, theirs.assign(published=True), reasons]
