@@ -42,7 +42,7 @@ CALLED = {
     "evaluation": {"evaluate": "context", "trace": "context", "count": "task, before, after, round"},
     "artefacts": {"make": "frame, entry", "by_seed": "frame, entry"},
     "audits": {"audit": "models", "runs": "models", "indices": "models"},
-    "claims": {"operands": "p", "statistics": "rows, p", "region": "p"},
+    "claims": {"operands": "p", "statistics": "rows, p", "region": "p", "reach": "rows, p"},
 }
 
 

@@ -148,13 +148,17 @@ TEXT = "metric,mean,std,n\nasr,0.5,,1\nr_acc,0.9,,1\nseconds,3,,1\n" + "".join(f
     [
         ("r_acc,0.9", "r_acc,0.8", None),
         ("asr,0.5", "asr,0.3", None),  # one of eleven: numbers of seeds aside
-        ("asr,0.5,,1\nr_acc,0.9", "asr,0.3,,1\nr_acc,0.8", "18%"),
-        ("r_acc,0.9", "r_acc,0.21", None),
-        ("r_acc,0.9", "r_acc,0.19", "one by 0.71"),
-        ("r_acc,0.9,,1\n", "", "rows"),
+        ("asr,0.5,,1\nr_acc,0.9", "asr,0.3,,1\nr_acc,0.8", None),
+        ("asr,0.5,,1\nr_acc,0.9,,1\n", "asr,0.3,,1\nr_acc,0.8,,1\nm9,0.5,,1\n", "rows of toy_thing"),
+        (
+            "asr,0.5,,1\nr_acc,0.9,,1\nseconds,3,,1\nm0,0.5",
+            "asr,0.3,,1\nr_acc,0.8,,1\nseconds,3,,1\nm0,-2",
+            "27%, most in toy_thing",
+        ),
+        ("r_acc,0.9,,1\n", "", "rows of toy_thing"),
         ("r_acc,0.9", "other,0.9", None),  # under another name
         ("0.5", "0.54", None),
-        ("0.5", "20", "91%"),
+        ("0.5", "20", "91%, most in toy_thing"),
     ],
 )
 def test_tables_alone_may_differ_by_what_another_cpu_does(old: str, new: str, why: str | None) -> None:
@@ -165,7 +169,22 @@ def test_tables_alone_may_differ_by_what_another_cpu_does(old: str, new: str, wh
     (tables / "toy/thing.csv").write_text(TEXT.replace(old, new))
     comparison = compare(a, tables)
     assert comparison.equal is (why is None)
-    assert comparison.lines[-1].endswith(f": toy_thing ({why})" if why else "): none")
+    assert comparison.lines[-1].endswith(f": toy ({why})" if why else "): none")
+
+
+def test_a_table_may_differ_by_more_where_its_paper_does_not() -> None:
+    a, tables = run("a", shown=TEXT), Path("expected")
+    (tables / "toy").mkdir(parents=True)
+    (tables / "toy/thing.csv").write_text(
+        TEXT.replace("asr,0.5,,1\nr_acc,0.9,,1\nseconds", "asr,0.3,,1\nr_acc,0.8,,1\nseconds").replace("m0,0.5", "m0,1")
+    )
+    other = tables / "toy/other.csv"
+    other.write_text(SHOWN)
+    assert not compare(a, tables).equal  # 3 of 12
+    (a / "artefacts/toy/other.csv").write_text(TEXT)
+    certify(a / "artefacts/toy/other", "publish", {"results": [EVALUATION]})
+    other.write_text(TEXT)
+    assert compare(a, tables).equal  # 3 of 22
 
 
 def test_only_targets_are_compared_and_what_is_damaged_is_named() -> None:

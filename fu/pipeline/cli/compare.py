@@ -4,7 +4,7 @@ Compared are, of each table and figure that both have, the rows behind it, seed 
 are equal the numbers that it shows (`*.csv`). Measured times are left out.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
@@ -28,7 +28,7 @@ NUMBERED = ("client", "round", "seed")
 UNUSED = ("", "-1")  # what a row has in a column that is not its own
 COUNTS = ("n", "diverged")  # of seeds: nearly always the same, so they would hide how many numbers differ
 LINES = 20  # of differences that are printed
-SHARE, FAR, FARTHEST = 0.15, 0.05, 0.7  # what another CPU explains: docs/measurements/machine.md, Other CPUs
+SHARE, FAR = 0.2, 0.05  # what another CPU explains: docs/measurements/machine.md, Other CPUs
 
 
 class Comparison(NamedTuple):
@@ -67,10 +67,10 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
         lines += [*(_provenance(a, b, shared) if certified else ()), *_largest(tables)]
         differ = {name for name, (unequal, _) in tables.items() if len(unequal)}
         if differ and not certified:
-            far = {name: text for name in sorted(differ) if (text := _excess(*tables[name]))}
-            which = ", ".join(f"{name} ({text})" for name, text in far.items())
-            limit = f"over {SHARE:.0%} of a table's numbers by more than {FAR}, or one by more than {FARTHEST}"
-            lines.append(f"Tables that differ by more than another CPU explains ({limit}): {which or 'none'}")
+            far = dict(_excess(tables, {name: a.artefacts[name].key[0] for name in shared}))
+            which = ", ".join(f"{paper} ({text})" for paper, text in far.items())
+            limit = f"over {SHARE:.0%} of a paper's numbers by more than {FAR}, or other rows"
+            lines.append(f"Papers that differ by more than another CPU explains ({limit}): {which or 'none'}")
             differ = {*far}
         if wrong:
             what = "table or figure" if len(wrong) == 1 else "tables or figures"
@@ -164,14 +164,29 @@ def _size(first: object, second: object) -> float:
     return abs(one - two) / max(1, abs(one), abs(two))
 
 
-def _excess(unequal: pd.DataFrame, compared: int) -> str:
-    """Return how two tables differ beyond what another CPU explains; "" if they do not."""
-    if unequal["A"].isna().sum() != unequal["B"].isna().sum():
-        return "rows"
+def _excess(tables: Mapping[str, tuple[pd.DataFrame, int]], papers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each paper whose tables differ beyond what another CPU explains, and how; `papers`: by table."""
+    for paper in dict.fromkeys(papers.values()):
+        own = {name: table for name, table in tables.items() if papers[name] == paper}
+        if other := [name for name, (unequal, _) in own.items() if _rows_differ(unequal)]:
+            yield paper, f"rows of {', '.join(other)}"
+            continue
+        moved = {name: _moved(unequal) for name, (unequal, _) in own.items()}
+        share = sum(moved.values()) / max(1, sum(compared for _, compared in own.values()))
+        if share > SHARE:
+            yield paper, f"{share:.0%}, most in {max(moved, key=lambda name: moved[name])}"
+
+
+def _rows_differ(unequal: pd.DataFrame) -> bool:
+    return len(unequal) > 0 and unequal["A"].isna().sum() != unequal["B"].isna().sum()
+
+
+def _moved(unequal: pd.DataFrame) -> int:
+    """Return how many cells are far apart, or differ as texts; a row under another name is one."""
+    if not len(unequal):
+        return 0
     counted = ~unequal.index.get_level_values("column").isin(COUNTS) & ~unequal["A"].isin([nan, ""])
-    size = unequal["size"][counted]  # of a row under another name once
-    share, farthest = (~(size <= FAR)).sum() / max(1, compared), size[size < inf].max()
-    return f"{share:.0%}" if share > SHARE else f"one by {farthest:.2g}" if farthest > FARTHEST else ""
+    return int((~(unequal["size"][counted] <= FAR)).sum())
 
 
 def _provenance(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:
