@@ -3,14 +3,16 @@
 import shutil
 from collections.abc import Sequence
 from functools import partial
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from fu.artefacts.rows import COLUMNS
 from fu.pipeline.cli import show
-from fu.pipeline.cli.compare import LINES, compare
+from fu.pipeline.cli.compare import LINES, _excess, compare
 from tests.artefacts.factories import make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied, put
@@ -224,3 +226,14 @@ def test_the_exit_code_says_whether_they_are_equal(capsys: pytest.CaptureFixture
     assert ended.value.code == 1
     assert capsys.readouterr().out.count("A: a, B: ") == 3
     has(sentence(lambda: show.main(["compare", "a", ""])), "compare: two runs are needed")
+
+
+def test_papers_are_judged_apart_and_by_texts_too() -> None:
+    cells = [("a", 0, "mean"), ("b", 0, "mark"), ("c", 0, "n"), ("d", 0, "mean")]
+    unequal = pd.DataFrame(
+        [("1", "2", 0.5), ("x", "y", nan), ("1", "2", 0.5), ("", "3", inf)],
+        pd.MultiIndex.from_tuples(cells, names=["cell", "place", "column"]),
+        ["A", "B", "size"],
+    )
+    tables = {"p_t": (unequal, 9), "q_t": (unequal[:0], 100)}
+    assert dict(_excess(tables, {"p_t": "p", "q_t": "q"})) == {"p": "22%, most in p_t"}  # 2 of 9
