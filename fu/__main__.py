@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def ended(command: Sequence[str]) -> int:
-    """Return the exit code of a command as soon as it ends: 130 after Ctrl-C, which the terminal sends to it, too."""
+    """Wait for a command and return its exit code: 130 after Ctrl-C, which the terminal sends to the command, too."""
     process, interrupted = subprocess.Popen(command), False
     while True:
         try:

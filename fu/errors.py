@@ -20,7 +20,7 @@ class UserError(Exception):
 
 
 def worded(text: str) -> str:
-    """Return a text with commands that work in this folder: make's only in a clone's own."""
+    """Return a text whose commands work in this folder: `make` in a clone, else `python -m fu`."""
     return text if Path.cwd() == Path(__file__).resolve().parents[1] else COMMAND.sub(r"python -m fu \1", text)
 
 

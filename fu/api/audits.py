@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # of all audits together
 LEAST = 8  # models of each kind, with which audits can decide once their p-values are corrected (our choice)
-PASSED = ("training", "clients_per_round", "with_replacement")  # to `train`
+PASSED = ("training", "clients_per_round", "with_replacement")  # arguments that go to `train`
 COLUMNS = ("audit", "metric", "value", "found")
 
 
@@ -82,16 +82,16 @@ def audit(
     rates, as unlearning and post-training take (a method that trains anew: as post-training alone), so that only the
     clients' data distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits
     (Holm), is below .05; missing for an audit that only describes. `control_found`: the same of doing nothing: the
-    original models, which the retained clients train further as they do the retrained ones; an audit that misses them
-    says nothing where it finds nothing. Runs of the method that diverge are counted, and found. Audits that need more
+    original models, which continue training on the retained clients as the retrained ones do; where an audit misses
+    them, finding nothing means nothing. Runs of the method that diverge are counted, and found. Audits that need more
     models or a backdoor are left out. `lr`: of unlearning (where a method does not continue its own training) and of
     what follows; `training`: `training`, `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer
     than 8 repeats, which could decide nothing.
     """
     if (repeats := count(repeats, "repeats")) < LEAST:
         raise UserError(f"repeats: must be {LEAST} at least, as fewer models can decide nothing, got {repeats}.")
-    if strange := [name for name in training if name not in PASSED]:
-        raise UserError(f"audit: passes no {strange[0]!r} to train{nearest(strange[0], PASSED)}.")
+    if unknown := [name for name in training if name not in PASSED]:
+        raise UserError(f"audit: there is no argument {unknown[0]!r}{nearest(unknown[0], PASSED)}.")
     asked = federation.present(clients)
     sampling = training.get("clients_per_round"), training.get("with_replacement", False)
     checks.drawn(len(federation.clients) - len(asked), *sampling)
@@ -104,7 +104,7 @@ def audit(
     sgd = local_sgd(federation.training.model_dump(), **changes)
 
     def keep(kind: str, model: "Model", rounds: int, first: int) -> None:
-        if rounds and model.diverged is None:  # `first`: the number of the first round, as far as rates are concerned
+        if rounds and model.diverged is None:  # with the learning rates from round `first` on
             model = model.recover(rounds, lr=sgd.lr * sgd.lr_decay ** (first - model.rounds))
         if model.diverged is None:
             said = {name: federation.network.logits(model.theta, x) for name, (x, _) in probes.items()}

@@ -1,4 +1,4 @@
-"""What a training or method cannot do with a federation of one's own: one sentence each."""
+"""Trainings and methods that do not fit a federation, a model or a request are refused in one sentence."""
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -12,32 +12,32 @@ from fu.federation.flat import Layout
 from fu.federation.sgd import LocalTraining
 from fu.federation.task import Task
 
-ELSEWHERE = {"FILE", "SERVER"}  # constants of trainings that run in the workflow alone
+ELSEWHERE = {"FILE", "SERVER"}  # declared by trainings that run only in the workflow
 
 
 def able(kind: str, *constants: str) -> str:
-    """Return the plug-ins of a kind that declare all these constants and run here, separated by commas."""
+    """Return the names of a kind's plug-ins that declare all these constants and need no workflow, comma-separated."""
     declared = {name: {*vars(plugin(kind, name))} for name in names(kind)}
     return ", ".join(name for name, has in declared.items() if has.issuperset(constants) and not has & ELSEWHERE)
 
 
-def training(name: str, module: ModuleType, given: Mapping[str, Any], recorded: Sequence[str]) -> None:
-    """Raise `UserError` where a training lacks something; `given`: settings, `recorded`: histories."""
+def training(name: str, module: ModuleType, settings: Mapping[str, Any], recorded: Sequence[str]) -> None:
+    """Raise `UserError` where a training cannot run with these settings, or record these histories."""
     if hasattr(module, "FILE"):
         raise UserError(f"{name}: reads a model from a file; give the model to trained() instead.")
     if hasattr(module, "SERVER"):
         raise UserError(f"{name}: trains on data of the server, which has none here; allowed: {able('training')}.")
-    if lacking := [key for key in getattr(module, "NEEDS", ()) if not given[key]]:
+    if lacking := [key for key in getattr(module, "NEEDS", ()) if not settings[key]]:
         where = " (of from_datasets)" if "local_steps" in lacking else ""
         raise UserError(f"{name}: needs {', '.join(lacking)}{where}.")
     if recorded and getattr(module, "RECORDS", True) is False:
-        raise UserError(f"record_for: no history of {name} can be recorded, and {recorded[0]!r} is needed.")
-    if recorded and given["clients_per_round"] is not None:
+        raise UserError(f"record_for: {name} records no history, but {recorded[0]!r} is needed.")
+    if recorded and settings["clients_per_round"] is not None:
         raise UserError(f"record_for: {recorded[0]!r} is of all clients in every round; leave out clients_per_round.")
 
 
 def histories(method: str) -> set[str]:
-    """Return what a method needs recorded; `UserError` where that must know who is forgotten."""
+    """Return the histories that a method needs; `UserError` where one is recorded only for clients known beforehand."""
     needs: set[str] = plugin("methods", method).needs
     if early := [kind for kind in sorted(needs) if hasattr(plugins.load("histories", kind), "ATTACK")]:
         raise UserError(
@@ -57,7 +57,7 @@ def statistics(kind: str, name: str, layout: Layout) -> None:
 
 
 def request(method: str, module: ModuleType, task: Task, before: LocalTraining, rounds: int) -> None:
-    """Raise `UserError` where settings do not suit a method; `before`: those of the training, of so many rounds."""
+    """Raise `UserError` where settings do not suit a method; `before`, `rounds`: those of the training."""
     now = task.federation.training
     if hasattr(module, "MOMENTUM") and now.momentum:
         raise UserError(f"momentum: {method} has its own; allowed: 0.")
@@ -70,7 +70,7 @@ def request(method: str, module: ModuleType, task: Task, before: LocalTraining, 
 
 
 def drawn(clients: int, clients_per_round: int | None = None, with_replacement: bool = False) -> None:
-    """Raise `UserError` where so many clients cannot be drawn of those that take part."""
+    """Raise `UserError` where more clients would be drawn than take part."""
     number = 1 if clients_per_round is None else count(clients_per_round, "clients_per_round")
     if number > clients and not with_replacement:
         raise UserError(
@@ -79,7 +79,7 @@ def drawn(clients: int, clients_per_round: int | None = None, with_replacement: 
 
 
 def batches(data: ClientData, training: LocalTraining) -> None:
-    """Raise `UserError` where a client would train on a batch of one sample."""
+    """Raise `UserError` where one of a client's batches would have a single sample."""
     batch, steps = training.batch_size, training.local_steps
     for client in data.retained:
         size = data.size(client)

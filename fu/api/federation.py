@@ -138,12 +138,12 @@ class Federation:
         `rounds`: of its training, of which unlearning takes a tenth. `UserError` where its weights are not those of
         this architecture. Give test sets of your own (`test`): those that are drawn here may have been trained on.
         """
-        own = self.build()
-        own_names = own.state_dict().keys()
-        named = {name: tensor for name, tensor in tensors_of(own).items() if name not in own_names}  # not persistent
-        given = tensors_of(model) if isinstance(model, nn.Module) else model
-        named |= {name: tensor for name, tensor in given.items() if tensor.is_floating_point()}
-        theta = self.layout.flatten(named, "model").to(self.device)
+        fresh = self.build()
+        saved = fresh.state_dict().keys()
+        tensors = {name: tensor for name, tensor in tensors_of(fresh).items() if name not in saved}  # not persistent
+        trained = tensors_of(model) if isinstance(model, nn.Module) else model
+        tensors |= {name: tensor for name, tensor in trained.items() if tensor.is_floating_point()}
+        theta = self.layout.flatten(tensors, "model").to(self.device)
         run = Run(
             count(rounds, "rounds"),
             plugged.training_of(Choice(name="fedavg")),
@@ -163,7 +163,7 @@ class Federation:
     def task(
         self, held: ClientData, stream: str, seed: int, rounds: int, changes: dict[str, Any], **participation: Any
     ) -> Task:
-        """Return a task on data; `changes`: of local SGD. `UserError` where clients or batches are too few."""
+        """Return a task on data; `changes`: of local SGD. `UserError` for too few clients or too small batches."""
         sgd = local_sgd(self.training.model_dump(), **changes)
         checks.drawn(len(held.retained), **participation)
         if self.needs_two:
@@ -173,11 +173,11 @@ class Federation:
 
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        named = {*clients} if isinstance(clients, Iterable) else {clients}
-        known = {client for client in named if isinstance(client, Integral) and not isinstance(client, bool)}
-        if strange := [client for client in named if client not in known or client not in self.clients]:
-            raise UserError(f"clients: there is no client {strange[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
-        asked = sorted(map(int, known))
+        requested = {*clients} if isinstance(clients, Iterable) else {clients}
+        numbers = {client for client in requested if isinstance(client, Integral) and not isinstance(client, bool)}
+        if unknown := [client for client in requested if client not in numbers or client not in self.clients]:
+            raise UserError(f"clients: there is no client {unknown[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
+        asked = sorted(map(int, numbers))
         if not asked:
             raise UserError("clients: name at least one.")
         if len(asked) == len(self.clients):

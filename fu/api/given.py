@@ -76,7 +76,7 @@ def count(number: int, name: str) -> int:
 
 
 def builder(model: nn.Module | Build) -> Build:
-    """Return a function that builds the model, freshly initialised, and leaves the caller's random state."""
+    """Return a function that builds a freshly initialised model without changing torch's global random state."""
     if not callable(model):
         raise UserError(f"model: must be an nn.Module, its class or a function, got {type(model).__name__}.")
     if not isinstance(model, nn.Module):
@@ -158,7 +158,7 @@ def classes_of(model: nn.Module, x: Tensor, y: Tensor) -> int:
 
 
 def fails_alone(model: nn.Module, x: Tensor) -> bool:
-    """Return whether a model fails on one sample in training mode, as batch normalisation of vectors does."""
+    """Return whether a model fails on a single sample in training mode, as with `nn.BatchNorm1d`."""
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             model.train()(batch_of(x[:1]).cpu())

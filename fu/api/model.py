@@ -130,8 +130,6 @@ class Model:
             training=self.run.training if hasattr(module, "RETRAINS") else None,
             kept=self.run.kept if continues else None,
         )
-        task.federation.cost.stored = len(task.kept.rounds) * self.theta.nbytes if task.kept else 0
-        task.federation.cost.stored += sum(of.nbytes for record in task.histories.values() for of in record.values())
         outcome = unlearning.unlearn(task, module, chosen, nothing, NO_CHECKPOINT, method)
         return self._next(outcome, "unlearned", number, clients=asked, method=method, original=self.theta)
 

@@ -3,8 +3,8 @@
 The first metric is an accuracy, the others are counts, of which the first says who is faster. What counts is the first
 round after which the accuracy is at most half a point below what retraining of the same seed has in the end; retraining
 gets there before its end, too. Who never does, or diverges, takes infinitely long: claims count it, means leave it out.
-Where the model is there before the first round (at once), which is the original one, that says nothing of the method:
-neither claims nor mean ratios have such a seed. Each point of a grid is a row. Seconds are those of the run, in
+Where the original model is already accurate enough (at once), a seed says nothing about the method: claims and mean
+ratios leave it out. Each point of a grid is a row. Seconds are those of the run, in
 proportion to its rounds; they lie outside the promise of equal bytes.
 """
 
@@ -51,7 +51,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         f"Until {entry.metrics[0].label} is at most half a point below retraining's last; retraining itself gets there "
         f"before its end. Seconds, in proportion to rounds: {'; '.join(devices)}.",
         f"Faster: retraining's {entry.metrics[1].label.lower()} over the method's, of the same seed; {AT_ONCE}: the "
-        "original model is there, so that claims leave the seed out.",
+        "original model is already that accurate; claims leave such seeds out.",
         notes.deviations(entry),
         notes.comparison(entry),
     )
@@ -59,16 +59,16 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return in how many rounds each trial is there on each seed, and how many times faster than retraining.
+    """Return how many rounds each trial takes on each seed, and how many times faster than retraining it is.
 
-    Nothing of a seed where it is there before the first round.
+    Seeds in which the original model is already accurate enough are left out.
     """
     found = _by_seed(frame, entry)
     return found[found["metric"].isin(BY_SEED) & found["rounds"].ne(0)].assign(stage="unlearned")
 
 
 def _by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
-    """Return the numbers of each trial on each seed; `rounds`: how many it takes, beside each of them."""
+    """Return the numbers of each trial on each seed; the column `rounds` says how many rounds it takes."""
     ours = frame[~frame["published"]]
     return pd.DataFrame(_rows(ours[~unfinished(entry, ours)], entry), columns=[*KEYS, "seed", "value", "rounds"])
 

@@ -203,7 +203,7 @@ def _best(entry: Entry, cells: Cells) -> set[tuple[str, str, str]]:
 
 
 def _compared(entry: Entry) -> list[Method]:
-    """Return the paper's methods, or all in a table of ours."""
+    """Return the methods that bold compares: the paper's, or all in a table of ours."""
     return [method for method in entry.methods if method.in_paper or not entry.in_paper]
 
 

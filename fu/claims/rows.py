@@ -80,7 +80,7 @@ def values(rows: pd.DataFrame, operand: Operand) -> "pd.Series[float]":
 
 
 def _over_rounds(curve: "pd.Series[float]") -> float:
-    """Return the mean over all rounds of a curve, also where it was measured (the index) in some of them only."""
+    """Return a curve's mean over all rounds, interpolated between those that were measured (its index)."""
     return float(np.interp(range(curve.index[0], curve.index[-1] + 1), curve.index, curve).mean())
 
 

@@ -1,8 +1,7 @@
 """A number rises, or falls, along a coordinate: the change from end to end of a line fitted to its values on each seed.
 
 Values count as equally spaced, so that .1, 1 and 10 have equal weight. Scenarios that differ only in the coordinate are
-one unit; a setting of a grid varies within a scenario. A seed whose infinite values cancel, as where no run ever ends,
-has no trend.
+one unit; a setting of a grid varies within a scenario. A seed whose infinite values cancel has no trend.
 """
 
 import re
@@ -45,7 +44,7 @@ def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
 
 
 def reach(rows: pd.DataFrame, p: Params) -> dict[str, tuple[float, float]]:
-    """Return from where to where the coordinate goes in each unit."""
+    """Return the smallest and the largest value of the coordinate in each unit."""
     return {unit: (float(wide.columns[0]), float(wide.columns[-1])) for unit, wide in _tables(rows, p)}
 
 

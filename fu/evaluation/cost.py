@@ -77,7 +77,7 @@ METRICS = {
 
 
 def evaluate(context: Context) -> dict[str, float]:
-    """Return the counts at the end of the run, if there is one; the recovered model's are of post-training alone."""
+    """Return the counts of the last round, if there is a trace; a recovered model's cover post-training alone."""
     if not context.trace:
         return {}
     last = context.trace[-1]

@@ -23,7 +23,7 @@ from fu.federation.sgd import LocalTraining as LocalTraining
 from fu.seeds import derive_integer
 
 FLOAT_BYTES = 4
-PROBED = 8  # inputs on which a model shows whether it draws random numbers in training
+PROBED = 8  # random inputs, on which two passes of a model in training mode are compared
 WEIGHTS = ("samples", "equal")
 
 
@@ -106,9 +106,7 @@ class Federation:
         self.data, self.training, self.seed, self.stream = data, training, seed, stream
         self.device = data.device
         self.statistics = Layout(model).size > Layout(model).parameters
-        self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules()) or (
-            not self.statistics and _draws(model, data)
-        )
+        self.stochastic = any(isinstance(module, _DropoutNd) for module in model.modules()) or _draws(model, data)
         self.network = Network(model, data.device)
         self.model, self.layout, self.logits = self.network.model, self.network.layout, self.network.logits
         self.cost = Cost()
@@ -341,7 +339,7 @@ class Federation:
     def _training_mode(self, who: int | str, round: int) -> Iterator[None]:
         """Switch dropout and running statistics on for a round of a client or the server; dropout is seeded by name.
 
-        cuDNN has the gradient of a recurrent layer in training mode alone. No global generator is touched.
+        Recurrent layers, too: cuDNN computes their gradients only in training mode. No global generator is changed.
         """
         if not (self.stochastic or self.statistics or self.recurrent):
             yield
@@ -388,9 +386,9 @@ def aggregate(updates: Updates, weights: str) -> Tensor:
 
 
 def _draws(model: nn.Module, data: ClientData) -> bool:
-    """Return whether two passes of a model in training mode differ, as with `torch.nn.functional.dropout`.
+    """Return whether a model is random in training mode, as with `torch.nn.functional.dropout`.
 
-    They are of inputs of our own: whoever forgets reads no sample here.
+    Two passes of random inputs are compared; no client's data are read.
     """
     text = isinstance(data.inputs, Tensor) and not data.inputs.is_floating_point()
     like = torch.zeros(PROBED, *data.shape, dtype=torch.uint8 if text else torch.float32)

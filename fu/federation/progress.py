@@ -21,7 +21,7 @@ def hidden() -> Iterator[None]:
 
 
 def is_hidden() -> bool:
-    """Whether nothing is to be shown."""
+    """Whether progress is hidden."""
     return bool(_hidden)
 
 

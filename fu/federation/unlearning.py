@@ -13,6 +13,9 @@ def unlearn(
     task: Task, method: ModuleType, params: Any, measure: Measure, checkpoint: Checkpoint, label: str, **options: Any
 ) -> Outcome:
     """Run a method's rounds, from request to request; `options`: those of `drive`."""
+    models = len(task.kept.rounds) * task.original_model.nbytes if task.kept else 0
+    records = sum(tensor.nbytes for record in task.histories.values() for tensor in record.values())
+    task.federation.cost.stored = models + records
     asked = [task.after(number + 1) for number in range(task.requests)]
     kind = task.training.state if task.training else kind_of(method)
 

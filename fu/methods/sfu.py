@@ -55,7 +55,7 @@ class Projected(State):
 
 
 def check(model: nn.Module, p: Params) -> None:
-    """Raise `UserError` where patches of a convolution are not cut out as here."""
+    """Raise `UserError` where a convolution's patches are not those that `torch.nn.functional.unfold` returns."""
     for name, layer in model.named_modules():
         if not isinstance(layer, nn.Conv2d):
             continue

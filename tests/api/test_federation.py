@@ -401,7 +401,7 @@ CALLS: list[tuple[Callable[[Model], Any], str]] = [
     ),
     (
         lambda model: model.federation.train(1, "fedprox", record_for="federaser"),
-        "record_for: no history of fedprox can be recorded, and 'update_norms' is needed.",
+        "record_for: fedprox records no history, but ",
     ),
     (
         lambda model: model.federation.train(1, record_for="federaser", clients_per_round=2),
@@ -413,7 +413,7 @@ CALLS: list[tuple[Callable[[Model], Any], str]] = [
         lambda model: model.federation.train(1, clients_per_round=4).unlearn("fedosd", [0]),
         "clients_per_round: must be 1 to 3, as many as take part, got 4; or set with_replacement.",
     ),
-    (lambda model: model.federation.audit("fedosd", [0], 1, seed=1), "audit: passes no 'seed' to train; allowed: "),
+    (lambda model: model.federation.audit("fedosd", [0], 1, seed=1), "audit: there is no argument 'seed'; allowed: "),
     (lambda model: model.federation.trained(Net(), 1).evaluate(evaluators="cost"), "cost: has nothing to measure "),
     (lambda model: model.unlearn("gradient_ascent", [0], lr=1e20).recover(1), "<unlearned model by gradient_ascent, c"),
     (lambda model: model.federation.train(1).unlearn("federaser", [0]), "federaser: the training has not recorded "),

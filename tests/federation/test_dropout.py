@@ -15,6 +15,7 @@ from tests.factories import COLOUR
 from tests.systems import dropout_task
 
 PIXELS = math.prod(COLOUR)
+NORMS = ("norm", "both")  # without and with running statistics
 
 
 def test_dropout_is_drawn_by_name_and_leaves_the_global_generator_alone() -> None:
@@ -70,11 +71,11 @@ class Net(nn.Module):
         self.kind, self.scale = kind, nn.Parameter(torch.tensor(2.0))
         self.linear = nn.Linear(PIXELS, 10).requires_grad_(not frozen)
         self.rnn = nn.LSTM(PIXELS // 8, 10, 2, batch_first=True, dropout=0.5) if kind == "lstm" else None
-        self.norm = nn.BatchNorm1d(10, track_running_stats=False) if kind == "norm" else nn.Identity()
+        self.norm = nn.BatchNorm1d(10, track_running_stats=kind == "both") if kind in NORMS else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return outputs [n, 10]."""
-        flat = functional.dropout(x.flatten(1), 0.5 * (self.kind == "functional"), self.training)
+        flat = functional.dropout(x.flatten(1), 0.5 * (self.kind in ("functional", "both")), self.training)
         steps = self.rnn(x.flatten(1).unflatten(1, (8, -1)))[0][:, -1] if self.rnn else 0
         return self.scale * self.norm(self.linear(flat)) + steps
 
@@ -85,6 +86,7 @@ def test_dropout_without_a_dropout_layer_is_seen_drawn_by_name_and_absent_in_eva
         ("functional", True, False),
         ("lstm", True, False),
         ("norm", False, False),
+        ("both", True, False),
         ("plain", False, True),
     ):
         net, before = Net(kind), torch.get_rng_state()

@@ -167,12 +167,12 @@ def _size(first: object, second: object) -> float:
 def _excess(tables: Mapping[str, tuple[pd.DataFrame, int]], papers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield each paper whose tables differ beyond what another CPU explains, and how; `papers`: by table."""
     for paper in dict.fromkeys(papers.values()):
-        own = {name: table for name, table in tables.items() if papers[name] == paper}
-        if other := [name for name, (unequal, _) in own.items() if _rows_differ(unequal)]:
-            yield paper, f"rows of {', '.join(other)}"
+        its_tables = {name: table for name, table in tables.items() if papers[name] == paper}
+        if changed := [name for name, (unequal, _) in its_tables.items() if _rows_differ(unequal)]:
+            yield paper, f"rows of {', '.join(changed)}"
             continue
-        moved = {name: _moved(unequal) for name, (unequal, _) in own.items()}
-        share = sum(moved.values()) / max(1, sum(compared for _, compared in own.values()))
+        moved = {name: _moved(unequal) for name, (unequal, _) in its_tables.items()}
+        share = sum(moved.values()) / max(1, sum(compared for _, compared in its_tables.values()))
         if share > SHARE:
             yield paper, f"{share:.0%}, most in {max(moved, key=lambda name: moved[name])}"
 

@@ -99,7 +99,7 @@ def _end_with_the_run(announced: str) -> None:
 
 
 def given(arguments: list[str]) -> list[str]:
-    """Return the arguments, or those in the file that stands in their place."""
+    """Return the arguments, read from a file if `@FILE` is given instead."""
     if not arguments or not arguments[0].startswith("@"):
         return arguments
     path = arguments[0][1:]

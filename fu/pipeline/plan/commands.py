@@ -12,13 +12,13 @@ from fu.errors import UserError
 from fu.pipeline.plan.plan import Job, Plan
 from fu.pipeline.provenance.digest import ROOT
 
-SERVER = "fu.pipeline.engine.fork_server"  # runs a module, whose arguments may stand in a file
+SERVER = "fu.pipeline.engine.fork_server"  # runs a module, and can read its arguments from a file
 LONGEST = 100_000  # bytes of a command: a shell takes it as one argument, of which Linux allows 131,071
-LONG = Path(".snakemake/commands")  # the arguments of longer ones, in files named by content
+LONG = Path(".snakemake/commands")  # arguments of longer commands, in files named by their content
 
 
 def file(name: str) -> str:
-    """Return the path of a file of the repository; absolute if the working directory is another folder."""
+    """Return the path of a repository file, absolute unless the repository is the working directory."""
     return name if Path.cwd() == ROOT else str(ROOT / name)
 
 
@@ -39,13 +39,13 @@ def words(plan: Plan, job: Job, threads: int) -> list[str]:
 
 def complete(plan: Plan, job: Job, python: str) -> str:
     """Return the command that makes a job's outputs, ready for a terminal."""
-    given = words(plan, job, plan.config.threads)
-    command = shlex.join([python, "-m", *given])
-    return command if _fits(command) else served(python, given)
+    module, *arguments = words(plan, job, plan.config.threads)
+    command = shlex.join([python, "-m", module, *arguments])
+    return command if _fits(command) else served(python, [module, *arguments])
 
 
 def served(python: str, words: Sequence[str]) -> str:
-    """Return the command by which the fork server runs a module; where it is too long for a shell, write a file."""
+    """Return the command that runs a module through the fork server; arguments that are too long go into a file."""
     command = shlex.join([python, "-m", SERVER, *words])
     if _fits(command):
         return command

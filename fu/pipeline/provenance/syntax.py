@@ -13,12 +13,12 @@ DECLARED = {"METRICS", "ESTIMATE", "FIDELITY", "LABEL", "CAVEAT", "SCORE", "SEES
 MESSAGES = {"UserError", "ValueError"}  # errors whose arguments people read
 # What can import code that a syntax tree does not show; `fu.plugins` may, for the plug-ins that a spec names.
 HIDING_MODULES = {"importlib", "imp", "pkgutil", "runpy", "site", "zipimport"}
-NAMING = {  # import a plug-in by its name
+LOADERS = {  # functions that import a plug-in by name
     *("fu.plugins.load", "fu.plugins.params", "fu.plugins.*", "fu.data.dataset.about", "fu.data.dataset.*"),
     *("fu.evaluation.values.measured", "fu.evaluation.values.*"),
     *("fu.federation.plugged.training_of", "fu.federation.plugged.*"),
 }
-HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", *NAMING}
+HIDING_NAMES = {"sys.path", "sys.meta_path", "sys.path_hooks", *LOADERS}
 HIDING_BUILTINS = {"__import__", "exec", "eval"}
 METADATA = "importlib.metadata"  # imports nothing
 # These may load the plug-ins that a spec names.
@@ -52,7 +52,7 @@ def analysed(module: str, path: Path, source: bytes) -> Analysis:
     parts = module.split(".")
     imports = list(imports_of(tree, parts if path.name == "__init__.py" else parts[:-1]))
     for line, name, why in _refused(tree, imports):
-        if module != "fu.plugins" and not (name in NAMING and module.startswith(LOADING)):
+        if module != "fu.plugins" and not (name in LOADERS and module.startswith(LOADING)):
             raise UserError(f"{path}: line {line}: {name} {why}.")
     files = _declared_files(tree, path)
     names = {one.name if root(one.name) == "fu" else root(one.name) for one in imports}

@@ -12,7 +12,7 @@ from fu.artefacts.words import took_hold
 
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
 SILENT = (
-    "no numbers: runs diverged, the preset omits them, the original model was there at once, "
+    "no numbers: runs diverged, the preset omits them, the original model was already accurate enough, "
     "or the audit failed its controls or has none"
 )
 
@@ -48,10 +48,10 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     reasons = pd.DataFrame([*out.items()], columns=["unit", "reason"])
     paper = _that_took_hold(rows[rows["published"] == 1], printed)
     theirs = kind.statistics(paper, p)
-    if hasattr(kind, "reach"):  # of a trend: over a part of the way that ours goes it is another quantity
-        there, here = kind.reach(paper, p), kind.reach(rows[rows["published"] == 0], p)
-        part = [unit for unit in there if unit in here and _lacks(there[unit], here[unit])]
-        theirs = theirs[~theirs["unit"].isin(part)]
+    if hasattr(kind, "reach"):  # a trend over a shorter range than ours is another quantity
+        printed_range, our_range = kind.reach(paper, p), kind.reach(rows[rows["published"] == 0], p)
+        shorter = [unit for unit, ends in printed_range.items() if unit in our_range and _lacks(ends, our_range[unit])]
+        theirs = theirs[~theirs["unit"].isin(shorter)]
     parts = [judged, theirs.assign(published=True), reasons]
     least, most = kind.region(p)
     about = {"claim": name, "low": least, "high": most}
@@ -62,9 +62,9 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     return found.assign(**{text: found[text].astype(object).fillna("") for text in ("reason", "against")})
 
 
-def _lacks(way: tuple[float, float], whole: tuple[float, float]) -> bool:
-    """Whether a way does not reach an end of another one."""
-    return way[0] > whole[0] or way[1] < whole[1]
+def _lacks(ends: tuple[float, float], whole: tuple[float, float]) -> bool:
+    """Whether a range does not include both ends of another."""
+    return ends[0] > whole[0] or ends[1] < whole[1]
 
 
 def _backdoors(of: Iterable[pd.DataFrame], attacked: bool, published: int) -> pd.Series:

@@ -63,10 +63,6 @@ def main(spec: Spec, files: Files, options: Options) -> None:
             models = compute.writable(checkpoint, partial(models.copied, key=checkpoint.key))
         task = replace(task, original=original.to(device), histories=recorded, training=training, server=spec.server)
         task = replace(task, kept=models)
-        kept_bytes = len(models.rounds) * task.original_model.nbytes if models else 0
-        task.federation.cost.stored = kept_bytes + sum(
-            tensor.nbytes for record in recorded.values() for tensor in record.values()
-        )
         outcome = unlearning.unlearn(
             task,
             method,
