@@ -56,15 +56,15 @@ def main(arguments: Sequence[str]) -> int:
     if command in ("oracles", "unlock") and (code := show.run(words(command, given))):  # refuses what cannot be
         return code
     if command == "unlock":
-        return ended([*snakemake({**given, "TARGETS": ""}), "--unlock"])
+        return exit_code_of([*snakemake({**given, "TARGETS": ""}), "--unlock"])
     if command in ("reproduce", "oracles"):
-        if code := ended(snakemake(given)):
+        if code := exit_code_of(snakemake(given)):
             return code
         command = "results"
     return show.run(words(command, given))
 
 
-def ended(command: Sequence[str]) -> int:
+def exit_code_of(command: Sequence[str]) -> int:
     """Wait for a command and return its exit code: 130 after Ctrl-C, which the terminal sends to the command, too."""
     process, interrupted = subprocess.Popen(command), False
     while True:

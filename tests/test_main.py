@@ -45,11 +45,11 @@ def test_make_s_variables_are_the_words_of_a_command(
 def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[list[str]] = []
 
-    def ended(command: list[str]) -> int:
+    def exit_code_of(command: list[str]) -> int:
         called.append(command)
         return 3
 
-    monkeypatch.setattr(command_line, "ended", ended)
+    monkeypatch.setattr(command_line, "exit_code_of", exit_code_of)
     assert command_line.main(["reproduce", "TARGETS=fedosd_table8", "PRESET=smoke", "CORES=1"]) == 3
     [[python, *words]] = called
     assert python == sys.executable
@@ -81,7 +81,9 @@ except KeyboardInterrupt:
 
 
 def test_an_interrupt_lets_snakemake_end() -> None:
-    parent = "import sys; from fu.__main__ import ended; sys.exit(ended([sys.executable, '-c', sys.argv[1]]))"
+    parent = (
+        "import sys; from fu.__main__ import exit_code_of; sys.exit(exit_code_of([sys.executable, '-c', sys.argv[1]]))"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", parent, CHILD],
         cwd=REPOSITORY,

@@ -64,9 +64,11 @@ def request(method: str, module: ModuleType, task: Task, before: LocalTraining, 
     if not hasattr(module, "CONTINUES"):
         return
     if other := [key for key, value in now if value != getattr(before, key)]:
-        raise UserError(f"{other[0]}: {method} continues the training; allowed: {getattr(before, other[0])}, as there.")
+        raise UserError(
+            f"{other[0]}: {method} continues the training; allowed: {getattr(before, other[0])}, as in training."
+        )
     if hasattr(module, "done") and task.rounds != rounds:
-        raise UserError(f"rounds: {method} completes the training; allowed: {rounds}, as there.")
+        raise UserError(f"rounds: {method} completes the training; allowed: {rounds}, as in training.")
 
 
 def drawn(clients: int, clients_per_round: int | None = None, with_replacement: bool = False) -> None:

@@ -108,8 +108,8 @@ def _rows(frame: pd.DataFrame, entry: Entry) -> list[tuple[Any, ...]]:
                         seconds = run["seconds"].dropna().iloc[-1] * round / max(run.index.max(), 1)
                         numbers = {"rounds": round, **{name: run[name][round] for name in counts}, "seconds": seconds}
                         numbers["faster"] = base / numbers[counts[0]] if round else nan
-                    about = (scenario.name, method.name, trial.name)
-                    found += [(*about, name, seed, value, numbers["rounds"]) for name, value in numbers.items()]
+                    run_key = (scenario.name, method.name, trial.name)
+                    found += [(*run_key, name, seed, value, numbers["rounds"]) for name, value in numbers.items()]
     return found
 
 

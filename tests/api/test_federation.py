@@ -392,7 +392,10 @@ CALLS: list[tuple[Callable[[Model], Any], str]] = [
     (lambda model: model.unlearn("fedosd", cast("int", 1.0)), "clients: there is no client 1.0; allowed: 0 to 3."),
     (lambda model: model.recover(True), "rounds: must be a whole number from 1, got True."),
     (lambda model: model.unlearn("fr2", [0], momentum=0.5), "momentum: fr2 has its own; allowed: 0."),
-    (lambda model: by_fats().unlearn("fats", [0], 3), "rounds: fats completes the training; allowed: 4, as there."),
+    (
+        lambda model: by_fats().unlearn("fats", [0], 3),
+        "rounds: fats completes the training; allowed: 4, as in training.",
+    ),
     (lambda model: by_fats().unlearn("fats", [0], lr=0.01), "lr: fats continues the training; allowed: 0.1, as "),
     (lambda model: model.unlearn("federaser_as_published", [0]), "federaser_as_published: needs 'retained_means', "),
     (

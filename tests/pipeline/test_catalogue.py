@@ -178,7 +178,7 @@ def forbidden(folder: Path) -> Iterator[None]:
         yield
 
 
-def test_a_folder_that_one_may_not_enter_is_told_in_one_sentence(mine: Path) -> None:
+def test_a_folder_without_permission_is_refused_in_one_sentence(mine: Path) -> None:
     write(mine / "methods/mine.py", METHOD)
     for folder, inside in ((mine.parent, mine), (mine, mine / "methods")):
         with forbidden(folder):
@@ -516,7 +516,7 @@ def test_an_archive_is_hashed_again_only_where_its_file_changed(
     assert len(hashed) == 5
 
 
-def test_an_archive_in_a_folder_that_one_may_not_enter_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_an_archive_in_a_folder_without_permission_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with forbidden(tmp_path):
         told = sentence(lambda: cached.archive_of(tmp_path / "mnist.npz"))
     assert told == f"{tmp_path}/mnist.npz: the archive cannot be read: Permission denied."

@@ -60,7 +60,7 @@ def test_a_job_whose_arguments_stand_in_a_file_makes_what_it_makes_without(
     assert run(long, served) == "data: already made from the same inputs; nothing to do.\n"
 
 
-def test_arguments_that_are_gone_or_cannot_be_written_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_or_unwritable_arguments_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     status, told = process(tmp_path, commands.SERVER, "fu.pipeline.stages.data", "@.snakemake/commands/0")
     words = "error: .snakemake/commands/0: the job's arguments cannot be read: No such file or directory; "
     assert (status, told) == (1, f"{words}start the run again.\n")

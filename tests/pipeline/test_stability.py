@@ -69,7 +69,7 @@ def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict
         ({"server": 10**9}, {"rho_s": 0.5}, "80 clients cannot share 0 samples"),
     ],
 )
-def test_settings_that_nothing_follows_from_are_told_as_those_of_any_scenario(
+def test_settings_from_which_nothing_can_be_derived_are_left_to_validation(
     data: dict[str, Any], training: dict[str, Any], words: str
 ) -> None:
     none = {"clients_per_round": None} if "rho_c" in training else {"batch_size": None}

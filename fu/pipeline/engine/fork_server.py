@@ -98,7 +98,7 @@ def _end_with_the_run(announced: str) -> None:
     _thread.start_new_thread(watch, ())
 
 
-def given(arguments: list[str]) -> list[str]:
+def arguments_of(arguments: list[str]) -> list[str]:
     """Return the arguments, read from a file if `@FILE` is given instead."""
     if not arguments or not arguments[0].startswith("@"):
         return arguments
@@ -275,6 +275,6 @@ if __name__ == "__main__":
         serve(*sys.argv[2:])
     else:
         try:
-            sys.exit(run(sys.argv[1], given(sys.argv[2:])))
+            sys.exit(run(sys.argv[1], arguments_of(sys.argv[2:])))
         except KeyboardInterrupt:
             sys.exit("error: interrupted.")

@@ -107,8 +107,8 @@ def _samples(data: Mapping[str, Any]) -> int:
     """Return how many training samples all clients have together; 0 where settings are no numbers."""
     facts = about(str(data.get("dataset")))
     pool = facts.training if data.get("split") == "official" else facts.samples
-    given, *less = [data.get(name) or 0 for name in ("samples", "server", "held_out")]
-    return (given or pool or 0) - sum(less) if all(isinstance(one, int) for one in (given, *less)) else 0
+    total, *less = [data.get(name) or 0 for name in ("samples", "server", "held_out")]
+    return (total or pool or 0) - sum(less) if all(isinstance(one, int) for one in (total, *less)) else 0
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
