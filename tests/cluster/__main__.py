@@ -261,8 +261,8 @@ def main() -> None:
             packs = len(started.jobs()) - submitted
             say(gpu_requested(Login(on_gpu, started)))
             login.project.expect_run([])
-            left = [process for process in started.left() if process.name() not in ("munged", "slurmctld", "slurmd")]
-            assert not left, f"processes are left: {left}"
+            # A server that is still importing when its job fails ends after that.
+            wait_until(lambda: not started.left("munged", "slurmctld", "slurmd"), "processes are left", seconds=60)
         assert not started.left(), f"processes are left: {started.left()}"
     print(f"The toy paper: {seconds[0]:.0f} s on the desk; under faults {submitted} submissions.")
     print(f"{REAL} at smoke: {seconds[1]:.0f} s on the desk, {wall:.0f} s in {packs} submissions.")

@@ -149,13 +149,14 @@ class Slurm:
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGKILL)
 
-    def left(self) -> list[psutil.Process]:
-        """Return the processes of this Slurm: daemons, their jobs, and what those started."""
+    def left(self, *but: str) -> list[psutil.Process]:
+        """Return the processes of this Slurm but those of these names: daemons, their jobs, and what those started."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 mine = process.environ().get("SLURM_CONF") == self.environment["SLURM_CONF"]
-                if mine and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                ended = process.status() == psutil.STATUS_ZOMBIE
+                if mine and not ended and process.pid != os.getpid() and process.name() not in but:
                     found.append(process)
         return found
 

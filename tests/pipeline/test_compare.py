@@ -3,16 +3,14 @@
 import shutil
 from collections.abc import Sequence
 from functools import partial
-from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from fu.artefacts.rows import COLUMNS
 from fu.pipeline.cli import show
-from fu.pipeline.cli.compare import LINES, _excess, compare
+from fu.pipeline.cli.compare import LINES, compare
 from tests.artefacts.factories import make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied, put
@@ -110,7 +108,7 @@ def test_where_the_rows_are_equal_what_is_shown_is_compared_without_measured_tim
     shown = "metric,mean,std,n\nasr,0.5,0.1,3\nr_acc,0.9,0.2,1\nseconds,7,1,1\nratio,3,1,1\n"
     other = shown.replace("0.5", "0.3").replace("0.2,1", "0.2,2").replace("ds,7", "ds,8").replace("o,3", "o,4")
     assert report(ROWS, ROWS, (shown, other)) == [
-        "Numbers: 8 compared; 2 cells differ, largest differences first:",  # 3 rows, 2 means, 2 deviations, toy_other
+        "Numbers: 10 compared; 2 cells differ, largest differences first:",  # 3 rows, 2 lines of 3, toy_other
         "r_acc, n: 1 -> 2 (+1)",
         "asr, mean: 0.5 -> 0.3 (-0.2)",
     ]
@@ -142,51 +140,19 @@ def test_what_made_runs_is_printed_where_it_differs_and_what_one_has_alone() -> 
     ]
 
 
-TEXT = "metric,mean,std,n\nasr,0.5,,1\nr_acc,0.9,,1\nseconds,3,,1\n" + "".join(f"m{k},0.5,,1\n" for k in range(9))
+TEXT = "metric,mean,std,n\nasr,0.5,,1\nr_acc,0.9,,1\nseconds,3,,1\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("r_acc,0.9", "r_acc,0.8", None),
-        ("asr,0.5", "asr,0.3", None),  # one of eleven: numbers of seeds aside
-        ("asr,0.5,,1\nr_acc,0.9", "asr,0.3,,1\nr_acc,0.8", None),
-        ("asr,0.5,,1\nr_acc,0.9,,1\n", "asr,0.3,,1\nr_acc,0.8,,1\nm9,0.5,,1\n", "rows of toy_thing"),
-        (
-            "asr,0.5,,1\nr_acc,0.9,,1\nseconds,3,,1\nm0,0.5",
-            "asr,0.3,,1\nr_acc,0.8,,1\nseconds,3,,1\nm0,-2",
-            "27%, most in toy_thing",
-        ),
-        ("r_acc,0.9,,1\n", "", "rows of toy_thing"),
-        ("r_acc,0.9", "other,0.9", None),  # under another name
-        ("0.5", "0.54", None),
-        ("0.5", "20", "91%, most in toy_thing"),
-    ],
-)
-def test_tables_alone_may_differ_by_what_another_cpu_does(old: str, new: str, why: str | None) -> None:
+@pytest.mark.parametrize(("old", "new"), [("r_acc,0.9", "r_acc,0.90001"), ("r_acc,0.9,,1\n", ""), ("r_acc", "r_ac")])
+def test_tables_alone_are_compared_but_for_times(old: str, new: str) -> None:
     a, tables = run("a", shown=TEXT), Path("expected")
     (tables / "toy").mkdir(parents=True)
     (tables / "toy/thing.csv").write_text(TEXT.replace(",3,", ",4,"))
-    assert compare(a, tables).lines[1:] == ["Only in A: toy_other", "Numbers: all 11 are equal"]
-    (tables / "toy/thing.csv").write_text(TEXT.replace(old, new))
     comparison = compare(a, tables)
-    assert comparison.equal is (why is None)
-    assert comparison.lines[-1].endswith(f": toy ({why})" if why else "): none")
-
-
-def test_a_table_may_differ_by_more_where_its_paper_does_not() -> None:
-    a, tables = run("a", shown=TEXT), Path("expected")
-    (tables / "toy").mkdir(parents=True)
-    (tables / "toy/thing.csv").write_text(
-        TEXT.replace("asr,0.5,,1\nr_acc,0.9,,1\nseconds", "asr,0.3,,1\nr_acc,0.8,,1\nseconds").replace("m0,0.5", "m0,1")
-    )
-    other = tables / "toy/other.csv"
-    other.write_text(SHOWN)
-    assert not compare(a, tables).equal  # 3 of 12
-    (a / "artefacts/toy/other.csv").write_text(TEXT)
-    certify(a / "artefacts/toy/other", "publish", {"results": [EVALUATION]})
-    other.write_text(TEXT)
-    assert compare(a, tables).equal  # 3 of 22
+    assert comparison.lines[1:] == ["Only in A: toy_other", "Numbers: all 4 are equal"]
+    assert comparison.equal
+    (tables / "toy/thing.csv").write_text(TEXT.replace(old, new))
+    assert not compare(a, tables).equal
 
 
 def test_only_targets_are_compared_and_what_is_damaged_is_named() -> None:
@@ -226,14 +192,3 @@ def test_the_exit_code_says_whether_they_are_equal(capsys: pytest.CaptureFixture
     assert ended.value.code == 1
     assert capsys.readouterr().out.count("A: a, B: ") == 3
     has(sentence(lambda: show.main(["compare", "a", ""])), "compare: two runs are needed")
-
-
-def test_papers_are_judged_apart_and_by_texts_too() -> None:
-    cells = [("a", 0, "mean"), ("b", 0, "mark"), ("c", 0, "n"), ("d", 0, "mean")]
-    unequal = pd.DataFrame(
-        [("1", "2", 0.5), ("x", "y", nan), ("1", "2", 0.5), ("", "3", inf)],
-        pd.MultiIndex.from_tuples(cells, names=["cell", "place", "column"]),
-        ["A", "B", "size"],
-    )
-    tables = {"p_t": (unequal, 9), "q_t": (unequal[:0], 100)}
-    assert dict(_excess(tables, {"p_t": "p", "q_t": "q"})) == {"p": "22%, most in p_t"}  # 2 of 9

@@ -171,6 +171,6 @@ def test_the_html_report_holds_every_artefact(smoke: Project) -> None:
 
 
 @whole
-def test_its_numbers_are_the_expected_ones_or_those_of_another_cpu(smoke: Project) -> None:
+def test_its_numbers_are_the_expected_ones(smoke: Project) -> None:
     found = compare(smoke.root / "results/smoke", ROOT / "docs/expected/smoke")
     assert found.equal, "\n".join(found.lines)

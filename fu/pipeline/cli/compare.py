@@ -4,7 +4,7 @@ Compared are, of each table and figure that both have, the rows behind it, seed 
 are equal the numbers that it shows (`*.csv`). Measured times are left out.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from math import inf, nan
 from pathlib import Path
@@ -26,16 +26,11 @@ LABELS = (  # columns that identify a row
 )
 NUMBERED = ("client", "round", "seed")
 UNUSED = ("", "-1")  # what a row has in a column that is not its own
-COUNTS = ("n", "diverged")  # of seeds: nearly always the same, so they would hide how many numbers differ
 LINES = 20  # of differences that are printed
-SHARE, FAR = 0.2, 0.05  # what another CPU explains: docs/measurements/machine.md, Other CPUs
 
 
 class Comparison(NamedTuple):
-    """Two runs compared, in words.
-
-    `equal`: no number differs and no file is damaged; against a folder of tables: by no more than on another CPU.
-    """
+    """Two runs compared, in words; `equal`: no number differs and no file is damaged."""
 
     lines: list[str]
     equal: bool
@@ -65,17 +60,10 @@ def compare(first: Path, second: Path, targets: Sequence[str] = ()) -> Compariso
                 lines.append(f"Only in {name}: {', '.join(alone)}")
         certified = all(artefact.made.key for run in (a, b) for artefact in run.artefacts.values())
         lines += [*(_provenance(a, b, shared) if certified else ()), *_largest(tables)]
-        differ = {name for name, (unequal, _) in tables.items() if len(unequal)}
-        if differ and not certified:
-            far = dict(_excess(tables, {name: a.artefacts[name].key[0] for name in shared}))
-            which = ", ".join(f"{paper} ({text})" for paper, text in far.items())
-            limit = f"over {SHARE:.0%} of a paper's numbers by more than {FAR}, or other rows"
-            lines.append(f"Papers that differ by more than another CPU explains ({limit}): {which or 'none'}")
-            differ = {*far}
         if wrong:
             what = "table or figure" if len(wrong) == 1 else "tables or figures"
             lines.append(f"Not compared, for the reasons above: {len(wrong)} {what}")
-        return Comparison(lines, not wrong and not differ)
+        return Comparison(lines, not wrong and all(unequal.empty for unequal, _ in tables.values()))
 
 
 @contextmanager
@@ -111,7 +99,7 @@ def _differences(a: Artefact, b: Artefact) -> tuple[pd.DataFrame, int]:
             continue
         both = pd.concat({"A": _cells(a.file(file)), "B": _cells(b.file(file))}, axis=1)
         numeric = both.map(_number).notna().any(axis=1)
-        compared += int((numeric & ~both.index.get_level_values("column").isin(COUNTS)).sum())
+        compared += int(numeric.sum())
         both["size"] = [_size(one, two) for one, two in zip(both["A"], both["B"], strict=True)]
         if unequal.empty:
             unequal = both[both["size"] != 0]
@@ -162,31 +150,6 @@ def _size(first: object, second: object) -> float:
         return inf
     one, two = _number(first), _number(second)
     return abs(one - two) / max(1, abs(one), abs(two))
-
-
-def _excess(tables: Mapping[str, tuple[pd.DataFrame, int]], papers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each paper whose tables differ beyond what another CPU explains, and how; `papers`: by table."""
-    for paper in dict.fromkeys(papers.values()):
-        its_tables = {name: table for name, table in tables.items() if papers[name] == paper}
-        if changed := [name for name, (unequal, _) in its_tables.items() if _rows_differ(unequal)]:
-            yield paper, f"rows of {', '.join(changed)}"
-            continue
-        moved = {name: _moved(unequal) for name, (unequal, _) in its_tables.items()}
-        share = sum(moved.values()) / max(1, sum(compared for _, compared in its_tables.values()))
-        if share > SHARE:
-            yield paper, f"{share:.0%}, most in {max(moved, key=lambda name: moved[name])}"
-
-
-def _rows_differ(unequal: pd.DataFrame) -> bool:
-    return len(unequal) > 0 and unequal["A"].isna().sum() != unequal["B"].isna().sum()
-
-
-def _moved(unequal: pd.DataFrame) -> int:
-    """Return how many cells are far apart, or differ as texts; a row under another name is one."""
-    if not len(unequal):
-        return 0
-    counted = ~unequal.index.get_level_values("column").isin(COUNTS) & ~unequal["A"].isin([nan, ""])
-    return int((~(unequal["size"][counted] <= FAR)).sum())
 
 
 def _provenance(a: Run, b: Run, shared: Sequence[str]) -> Iterator[str]:

@@ -39,12 +39,27 @@ OWN = (
 # How often a waiting thread spins before it sleeps: about 0.5 ms. With libgomp's default of 300,000, the threads of a
 # two-thread job next to a busy core spin for each other: a step takes 16 times the CPU. Read when torch is loaded.
 SPINS = "10000"
+# With these, torch, oneDNN, MKL, OpenBLAS and numpy compute the same bytes on every x86-64 CPU with AVX2 (MKL's other
+# branches differ between AMD and Intel). Each library reads its own when it is loaded or first used.
+PORTABLE = {
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_CBWR": "COMPATIBLE",
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+}
 _servers: list[object] = []  # kept, because a server ends when its standard input is closed
 
 
 def announce() -> None:
     """Make every job that this process will start end when this process does."""
     os.environ[RUN] = f"{os.getpid()} {_started(os.getpid())}"
+
+
+def be_portable() -> None:
+    """Have every job that this process will start use the instructions that x86-64 CPUs share."""
+    if os.uname().machine == "x86_64":  # elsewhere the libraries warn of values that they do not know
+        os.environ.update(PORTABLE)
 
 
 def start(scratch: "str | os.PathLike[str]" = "") -> None:

@@ -89,6 +89,8 @@ class Engine:
             above = [path for path in given if path not in ("", fu)]
             os.environ.update(PYTHONPATH=os.pathsep.join([fu, *above]), PYTHONSAFEPATH="1")
         self.plan = Plan(config)
+        if self.plan.config.cpu == "portable":
+            fork_server.be_portable()
         self.pending = Pending(self.plan)
         self.gpu, self.shares = self.plan.config.device == "cuda", False
         self.site = cluster.read() if self.submits else cluster.Cluster()

@@ -116,16 +116,18 @@ def checkpoint_of(task: Task, spec: ModelSpec, files: ModelFiles, options: Optio
         "spec": spec.model_dump(mode="json"),
         "code": options.code,
         "inputs": options.contents(path for several in inputs for path in several),
-        "machine": [processor(task), task.federation.strategy, options.threads, torch.__version__],
+        "machine": [*processor(task), task.federation.strategy, options.threads, torch.__version__],
     }
     beside.parent.mkdir(parents=True, exist_ok=True)
     return Checkpoint(beside.with_name(f".{beside.stem}.checkpoint"), provenance, options.checkpoint_seconds)
 
 
-def processor(task: Task) -> str:
-    """Return the GPU's name, or what the CPU can: on another kind, the same operations may give other bytes."""
+def processor(task: Task) -> list[str]:
+    """Return the GPU's name, or the CPU's instructions: with others, the same operations may give other bytes."""
     device = task.federation.device
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else torch.backends.cpu.get_cpu_capability()
+    if device.type == "cuda":
+        return [torch.cuda.get_device_name(device)]
+    return [torch.backends.cpu.get_cpu_capability(), os.environ.get("MKL_CBWR", "")]
 
 
 def kept_models(task: Task, choice: Choice, checkpoint: Checkpoint) -> KeptModels | None:

@@ -137,3 +137,10 @@ def test_numbers_that_snakemake_passes_as_text_are_numbers() -> None:
 )
 def test_only_the_brief_jobs_of_smoke_leave_a_gpu_alone(given: dict[str, str], device: str) -> None:
     assert Config.model_validate({"papers": ["fats"], **given}).device == device
+
+
+@pytest.mark.parametrize(
+    ("given", "cpu"), [({}, "portable"), ({"cpu": "native"}, "native"), ({"preset": "reduced"}, "native")]
+)
+def test_the_numbers_of_smoke_are_those_of_any_cpu(given: dict[str, str], cpu: str) -> None:
+    assert Config.model_validate({"papers": ["fats"], **given}).cpu == cpu
