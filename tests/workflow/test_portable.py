@@ -27,7 +27,7 @@ results = {
 }
 print(json.dumps({name: hashlib.sha256(np.asarray(of).tobytes()).hexdigest()[:8] for name, of in results.items()}))
 """
-# On AMD EPYC of the third and fourth generation, and on Haswell and EPYC-Rome as QEMU emulates them.
+# On an AMD EPYC of the fourth generation, and on Haswell and EPYC-Rome as QEMU emulates them.
 EXPECTED = {"torch": "531ad685", "oneDNN": "3beda439", "MKL": "91f05436", "OpenBLAS": "eaa02d09", "numpy": "badaf9b8"}
 
 

@@ -57,7 +57,7 @@ def announce() -> None:
 
 
 def be_portable() -> None:
-    """Have every job that this process will start use the instructions that x86-64 CPUs share."""
+    """Restrict the jobs that this process starts to instructions that all x86-64 CPUs with AVX2 share."""
     if os.uname().machine == "x86_64":  # elsewhere the libraries warn of values that they do not know
         os.environ.update(PORTABLE)
 

@@ -123,7 +123,7 @@ def checkpoint_of(task: Task, spec: ModelSpec, files: ModelFiles, options: Optio
 
 
 def processor(task: Task) -> list[str]:
-    """Return the GPU's name, or the CPU's instructions: with others, the same operations may give other bytes."""
+    """Return the GPU's name, or the CPU instructions in use: others may change results in their last bits."""
     device = task.federation.device
     if device.type == "cuda":
         return [torch.cuda.get_device_name(device)]
