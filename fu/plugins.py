@@ -5,10 +5,8 @@ import inspect
 import os
 import sys
 import traceback
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,10 +14,9 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from fu.errors import UserError, first_problem
-from fu.sources import keeping
+from fu.sources import FOLDERS as FOLDERS
 from fu.types import Name, Strict
 
-FOLDERS: list[Path] = []  # users' own plug-in folders
 # The functions of each kind with their arguments; those after the star are given by name.
 CALLED = {
     "methods": {
@@ -170,21 +167,6 @@ def named_by(record: BaseModel) -> list[str]:
     return sorted(found)
 
 
-class Finder:
-    """Also looks for `fu.<kind>.<name>` in users' own folders, without importing anything else."""
-
-    @staticmethod
-    def find_spec(
-        fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find a plug-in that is not in the package `fu.<kind>` itself."""
-        root, _, rest = fullname.partition(".")
-        kind, _, name = rest.partition(".")
-        if root != "fu" or not name or "." in name or path is None:
-            return None
-        return keeping(PathFinder.find_spec(fullname, [*path, *(str(folder / kind) for folder in FOLDERS)], target))
-
-
 def add_folder(folder: Path | str) -> None:
     """Also look for plug-ins in `folder`: `folder/methods/mine.py` becomes `fu.methods.mine`.
 
@@ -195,5 +177,3 @@ def add_folder(folder: Path | str) -> None:
         raise UserError(f"{folder}: there is no such folder.")
     if folder not in FOLDERS:
         FOLDERS.append(folder)
-    if Finder not in sys.meta_path:
-        sys.meta_path.insert(0, Finder)

@@ -12,8 +12,10 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import CodeType, ModuleType
 
+FOLDERS: list[Path] = []  # users' own plug-in folders
 READ: dict[str, bytes] = {}  # real path -> source
 CHECKED = (3).to_bytes(4, "little")  # PEP 552: bytecode to be compared with the hash of its source
 
@@ -72,16 +74,18 @@ def keeping(spec: ModuleSpec | None) -> ModuleSpec | None:
 
 
 class Finder:
-    """Finds the modules of `fu` as Python does, with a loader that keeps their sources."""
+    """Finds the modules of `fu` as Python does, and `fu.<kind>.<name>` in users' folders, and keeps their sources."""
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find a module inside the package."""
-        if path is None or fullname.partition(".")[0] != "fu":
+        root, *below = fullname.split(".")
+        if path is None or root != "fu":
             return None
-        return keeping(PathFinder.find_spec(fullname, path, target))
+        own = [str(folder / below[0]) for folder in FOLDERS] if len(below) == 2 else []
+        return keeping(PathFinder.find_spec(fullname, [*path, *own], target))
 
 
 def install(package: str, code: CodeType) -> None:

@@ -2,9 +2,10 @@
 
 In every round K clients are drawn with replacement. Each performs E steps of SGD, every step on b of its samples drawn
 without replacement and independently of the other steps; the server averages over K. A client drawn twice trains once
-and has weight 2 / K (section 5.2). K, E and b are the settings `clients_per_round`, `local_steps` and `batch_size`, or
-follow from `rho_c` and `rho_s`. Stores the model at the start of every `keep_every`-th round; the draws are derived
-again when needed. Communicates one model up and down per distinct client and round.
+and has weight 2 / K (section 5.2). K, E and b are the settings `clients_per_round`, `local_steps` and `batch_size`;
+with M clients of N samples and R rounds, rho_C = K R / M and rho_S = b K R E / (M N) (section 4.1). Stores the model at
+the start of every `keep_every`-th round; the draws are derived again when needed. Communicates one model up and down
+per distinct client and round.
 """
 
 import numpy as np
@@ -15,11 +16,6 @@ from fu.federation.sampled import drawn, trained
 from fu.federation.sampling import History
 from fu.federation.task import State, Task
 
-# rho_C = K R / M and rho_S = b K R E / (M N) (section 4.1) may stand in settings.training in place of K and b.
-INSTEAD = {
-    "rho_c": {"gives": "clients_per_round", "times": ["clients"], "over": ["rounds"]},
-    "rho_s": {"gives": "batch_size", "times": ["samples"], "over": ["clients_per_round", "rounds", "local_steps"]},
-}
 ESTIMATE = {"mean": 1}  # for the plan: of what clients send, their mean is enough
 NEEDS = ("clients_per_round", "local_steps", "with_replacement")  # of settings.training
 KEEPS = "keep_every"  # the hyper-parameter that says how many models are kept, for the plan and the stages

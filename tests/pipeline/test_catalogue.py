@@ -437,13 +437,6 @@ def test_a_method_may_refuse_a_model_before_any_job(mine: Path) -> None:
     has(sentence(lambda: Plan(config(mine))), "method mine: ", "methods/mine.py: line ", "no attribute 'refused'")
 
 
-def test_a_model_without_a_first_layer_to_negate_is_refused() -> None:
-    model = plugins.load("models", "lstm").Lstm(10, 2, 4)
-    told = sentence(lambda: plugins.load("methods", "weight_negation").check(model, None))
-    has(told, "weight_negation needs a model whose first layer is a convolution or fully")
-    assert told.endswith("here it is Embedding (embedding).")
-
-
 def test_every_method_says_what_of_a_source_that_is_second_hand_was_not_read() -> None:
     told = [declared("methods", name)["FIDELITY"] for name in available("methods")]
     assert all(one["not_read"] for one in told if one["source"] == "second-hand")

@@ -34,7 +34,6 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         claim(of={"metric": "W"}),
         "claims.mine: fig5 has no metric 'W'; allowed: Q, S, V, V + S, harm.",
     ),
-    "a metric of clients": (claim(of={"metric": "client_accuracy"}), "fig5 has no metric 'client_accuracy'"),
     "a method that is not shown": (claim(of={"method": "fairness"}), "claims.mine: fig5 has no method 'fairness'"),
     "a stage that it does not have": (
         claim(of={"stage": "recovered"}),
@@ -67,10 +66,6 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "claims.mine: kind interval judges audit results, but fig5 has none.",
     ),
     "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no per-seed rows"),
-    "a trend along nothing": (
-        claim(kind="trend", params={"of": {**OF, "at": {}}, "along": "alpha", "way": "rising"}),
-        "claims.mine: rows of fig5 have no 'alpha'",
-    ),
 }
 
 

@@ -163,10 +163,6 @@ def test_what_the_plan_says_of_an_audit_counts_for_no_job_but_where_its_module_r
         assert counts(f"{text}\n\ndef audit(models):\n    return {name}\n", old, "'other'")
 
 
-def test_a_constant_for_the_plan_counts_where_its_own_module_reads_it() -> None:
-    assert counts("METRICS = {'a': 1}\n\n\ndef evaluate(x):\n    return METRICS[x]\n", "'a': 1", "'a': 2")
-
-
 def test_no_stage_reads_constants_that_are_left_out() -> None:
     found = {module for modules in planned().values() for module in closure(modules)}
     found |= set(closure(tuple(f"fu.{kind}.{name}" for kind in KINDS for name in available(kind))))
@@ -322,18 +318,6 @@ def test_a_changed_constant_touches_exactly_the_stages_that_can_read_it(
     whole: Path, file: str, changed: set[str]
 ) -> None:
     edit(whole / file)
-    assert changed_stages() == changed
-
-
-@pytest.mark.parametrize(
-    ("library", "changed"),
-    [("scikit-learn", {"data"}), ("pandas", {"publish"}), ("torchvision", set()), ("PyYAML", set())],
-)
-def test_another_version_of_a_library_touches_exactly_the_stages_that_import_it(
-    whole: Path, library: str, changed: set[str]
-) -> None:
-    lock = whole.parent / "envs/lock.txt"
-    write(lock, lock.read_text().replace(f"\n{library}==", f"\n{library}==99."))
     assert changed_stages() == changed
 
 
@@ -513,7 +497,6 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
     [
         ("import importlib.util as u", 1, "importlib.util", HIDES),
         ("def f():\n    import runpy", 2, "runpy", HIDES),
-        ("from pkgutil import iter_modules", 1, "pkgutil", HIDES),
         ("x = __import__('os')", 1, "__import__", HIDES),
         ("def f(text):\n    return eval(text)", 2, "eval", HIDES),
         ("import sys as s\ns.path += ['x']", 2, "sys.path", HIDES),
@@ -522,9 +505,6 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
         ("from fu import plugins\nplugins.load('models', 'mlp')", 2, "fu.plugins.load", HIDES),
         ("from fu.plugins import *", 1, "fu.plugins.*", HIDES),
         ("from ..plugins import params", 1, "fu.plugins.params", HIDES),
-        ("from fu.federation import plugged\nplugged.training_of(x)", 2, "fu.federation.plugged.training_of", HIDES),
-        ("from fu.evaluation.values import measured", 1, "fu.evaluation.values.measured", HIDES),
-        ("from fu.data.dataset import about", 1, "fu.data.dataset.about", HIDES),
         ("from fu.methods import a\nRATE = a.METRICS['rate']", 2, "fu.methods.a.METRICS", UNREAD),
         ("from fu.methods.a import LABEL as m", 1, "fu.methods.a.LABEL", UNREAD),
         ("from fu.methods.a import *\nRATE = METRICS['rate']", 2, "METRICS", UNREAD),

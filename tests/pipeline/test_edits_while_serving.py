@@ -17,7 +17,8 @@ import pytest
 from fu.pipeline.engine import fork_server
 from fu.pipeline.provenance.digest import ROOT
 from tests.data.files import arrays_of
-from tests.pipeline.test_fork_server import JOB, Place, until
+from tests.pipeline.test_fork_server import JOB, Place
+from tests.workflow.project import until
 
 pytestmark = pytest.mark.whole
 

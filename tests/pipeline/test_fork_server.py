@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from fu.pipeline.engine import fork_server
 from fu.pipeline.provenance.digest import ROOT
 from tests.data.files import arrays_of
+from tests.workflow.project import until
 
 pytestmark = pytest.mark.whole
 
@@ -97,13 +98,6 @@ class Place:
         process = self.start(*arguments, module=module, cwd=cwd, **more)
         out, err = process.communicate(timeout=300)
         return process.returncode, out, err
-
-
-def until(true: Callable[[], bool], seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.01)
 
 
 def alive(pid: int) -> bool:

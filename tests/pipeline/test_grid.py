@@ -207,7 +207,10 @@ def test_points_are_compared_on_the_first_seeds_and_the_chosen_one_alone_goes_on
     planned = with_choice(config={"choose_on": number})
     assert of_fedosd(planned) == {"seed0": COMPARED | CHOSEN, "seed1": (COMPARED if number == 2 else set()) | CHOSEN}
     job = planned.job("select", {"scenario": "fedosd/fmnist-pat50", "method": "fedosd"})
-    assert [path.split("/")[-2] for path in job.files] == [*SEEDS[:number], *SEEDS[:number]]
+    assert [path.split("/")[-2:] for path in job.files] == [
+        [seed, f"fedosd+lr{rate}.evaluation.csv"] for rate in (0.02, 0.01) for seed in SEEDS[:number]
+    ]
+    assert job.spec.model_dump()["terms"] == (("r_acc_validation", 1), ("asr_validation", -1))
     assert ("on seed 0:", "on seeds 0, 1:")[number - 1] in job.json
 
 

@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
-from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
-from tests.pipeline.test_audits_planned import SEEDS, overrides
+from tests.pipeline.test_audits_planned import SEEDS, planned
 
 NAME = "audit/mnist-pat50"
 PAT = "Pan et al. 2025 (FedOSD), section 4.1; authors' code: classes in a fixed order, where appendix B.1 draws them"
-
-
-def planned(**parts: Any) -> Plan:
-    return Plan({"preset": "smoke", "papers": ["audit"], "overrides": {"audit": overrides(**parts)}})
 
 
 def test_a_scenario_has_oracles_where_its_seeds_are_repeats_and_something_retrains() -> None:

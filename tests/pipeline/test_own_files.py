@@ -73,7 +73,6 @@ def test_jobs_know_the_content_of_the_files(tmp_path: Path) -> None:
         ({"clients": 9}, {}, "split.npz: must have one array for each of 10 clients, named 0 to 9; it has 0, 1,"),
         ({}, {"samples": 900}, "data: partition: given lists all samples; set samples: null."),
         ({}, {"held_out": 10}, "data: partition: given lists all samples; set held_out: 0."),
-        ({}, {"server": 10}, "data: partition: given lists all samples; set server: 0."),
         ({}, {"test": "clients"}, "given lists training samples alone; set test: global, or split: merged."),
         ({}, {"method": "federaser"}, "method federaser: needs the history 'update_norms'; add it to settings."),
         ({}, {"training": {"history": ["update_norms"]}}, "no history of checkpoint can be recorded"),

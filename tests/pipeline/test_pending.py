@@ -259,13 +259,6 @@ def test_results_that_were_copied_are_read_once_and_a_digit_that_changed_before_
 # ---- certificates that are none --------------------------------------------------------------------------------------
 
 
-def test_a_certificate_under_another_trials_name_is_damaged(finished: Plan) -> None:
-    one, other = (finished.job("unlearn", {"run": RUN, "trial": trial}) for trial in ("federaser", "fedosd+chosen"))
-    assert one.certificate != other.certificate
-    shutil.copyfile(one.certificate, other.certificate)
-    assert Pending(finished).reason(other) == Reason("certificate", f"{other.certificate} is missing or damaged")
-
-
 @pytest.mark.parametrize("change", ["fewer", "more"])
 def test_a_certificate_that_does_not_name_the_planned_outputs_is_damaged(finished: Plan, change: str) -> None:
     job = finished.job("train", {"run": RUN, "trial": "original"})

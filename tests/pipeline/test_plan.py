@@ -1,6 +1,5 @@
 """The plan's jobs: what each reads and writes, which of them an artefact rests on, what the tables show."""
 
-import json
 import re
 import shlex
 from dataclasses import fields
@@ -20,17 +19,9 @@ from fu.pipeline.provenance.paths import LOGS, OUTPUTS, PICTURES, certificate_of
 from fu.pipeline.settings import papers
 from fu.pipeline.stages import publish
 from tests.pipeline.configs import toy
-from tests.pipeline.plans import PAPERS, RATES, RUN, WRITTEN, grid, made, plan, trials
+from tests.pipeline.plans import PAPERS, RUN, WRITTEN, grid, made, plan, trials
 
 PRESETS = [*papers.files("presets")]
-SCENARIO = "fedosd/mnist-pat50"
-
-
-def rows(planned: Plan, artefact: str) -> list[str]:
-    """The files that an artefact is made from, besides costs and published numbers."""
-    found = planned.job("publish", {"paper": "fedosd", "artefact": artefact}).inputs["results"]
-    assert isinstance(found, list)
-    return found
 
 
 # ---- the graph -----------------------------------------------------------------------------------------------------
@@ -136,25 +127,6 @@ def test_a_history_is_read_by_the_methods_that_need_one_alone() -> None:
 
 
 # ---- choosing ------------------------------------------------------------------------------------------------------
-
-
-def test_a_trial_is_chosen_on_the_first_seed_after_unlearning_where_there_are_several() -> None:
-    chosen = f"results/paper/{SCENARIO}/fedosd.selected.json"
-    assert [path for path in rows(made(), "table8") if path.endswith("mnist-pat50/fedosd.selected.json")] == [chosen]
-    job = made().job("select", {"scenario": SCENARIO, "method": "fedosd"})
-    assert job.outputs == {"selection": chosen, "certificate": chosen.replace(".json", ".made.json")}
-    assert job.inputs["evaluations"] == [
-        f"results/paper/{SCENARIO}/seed{seed}/fedosd+lr{value:g}.evaluation.csv"
-        for value in RATES
-        for seed in WRITTEN["seeds"][:1]
-    ]
-    assert json.loads(job.json) == {
-        "trials": [f"fedosd+lr{value:g}" for value in RATES],
-        "terms": [["r_acc_validation", 1], ["asr_validation", -1]],
-        "roles": ["unlearned"],
-        "rule": "on seed 0: highest R-Acc minus ASR on validation data after unlearning, then the first; if all "
-        "diverged, the last to do so",
-    }
 
 
 def test_an_artefact_s_files_are_those_of_the_jobs_whose_models_it_shows() -> None:

@@ -1,80 +1,13 @@
-"""K and b from rho_C and rho_S, and requests that a method cannot meet: told in one sentence before any job."""
+"""Requests that a method cannot meet: told in one sentence before any job."""
 
-import math
 from typing import Any
 
 import pytest
 
-from fu.pipeline.plan.grid import completed, derived
+from fu.pipeline.plan.grid import completed
 from fu.pipeline.plan.plan import Plan
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
-
-DATA: dict[str, Any] = {"dataset": "mnist", "split": "official", "clients": 300}
-TRAINING: dict[str, Any] = {"rounds": 30, "local_steps": 10, "clients_per_round": None, "batch_size": None}
-
-
-def given(data: dict[str, Any] | None = None, **training: Any) -> tuple[Any, Any]:
-    """Return K and b."""
-    values = {"data": DATA | (data or {}), "training": TRAINING | training}
-    found = derived(values, "here")["training"]
-    return found["clients_per_round"], found["batch_size"]
-
-
-@pytest.mark.parametrize(
-    ("data", "training", "expected"),
-    [
-        ({}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 10)),  # Table 2, MNIST: 5 * 30 / 300, 10 * 5 * 300 / 60,000
-        ({}, {"rho_c": 1, "rho_s": 1.25}, (10, 25)),
-        ({}, {"clients_per_round": 5, "rho_s": 1}, (5, 40)),
-        ({}, {"rho_c": 1.2, "batch_size": 7}, (12, 7)),
-        ({"samples": 30_000}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 5)),
-        ({"server": 20_000, "held_out": 10_000}, {"rho_c": 0.5, "rho_s": 0.25}, (5, 5)),
-        ({"split": "merged", "clients": 100}, {"clients_per_round": 5, "rho_s": 0.75}, (5, 35)),
-        ({}, {"clients_per_round": 3, "batch_size": 4}, (3, 4)),
-        ({}, {}, (None, None)),
-    ],
-)
-def test_k_and_b_follow_from_rho(data: dict[str, Any], training: dict[str, Any], expected: tuple[Any, Any]) -> None:
-    assert given(data, **training) == expected
-
-
-@pytest.mark.parametrize(
-    ("training", "words"),
-    [
-        ({"rho_c": 0.45}, ("here: training.rho_c: 0.45 means clients_per_round = 4.5", "whole number", "4 is 0.4")),
-        ({"rho_c": 0.001}, ("training.rho_c: 0.001 means clients_per_round = 0.01", "1 is 0.1")),
-        ({"rho_c": 0.5, "rho_s": 0.26}, ("training.rho_s: 0.26 means batch_size = 10.4", "10 is 0.25")),
-        ({"rho_c": 0.5, "clients_per_round": 5}, ("training.rho_c: sets clients_per_round, which is 5 already",)),
-        ({"rho_c": 0.5, "rho_s": 0.25, "batch_size": 3}, ("training.rho_s: sets batch_size, which is 3 already",)),
-        ({"rho_c": -1}, ("training.rho_c: must be a positive number, got -1.",)),
-        ({"rho_c": "much"}, ("training.rho_c: must be a positive number, got 'much'.",)),
-        ({"rho_c": math.nan}, ("training.rho_c: must be a positive number, got nan.",)),
-        ({"rho_c": math.inf}, ("training.rho_c: must be a positive number, got inf.",)),
-        ({"rho_c": 1e308}, ("training.rho_c: must be a positive number, got 1e+308.",)),
-        ({"rho_s": 0.25}, ("training.rho_s: needs clients_per_round.",)),
-        ({"rho_c": 0.5, "rho_s": 0.25, "local_steps": None}, ("training.rho_s: needs local_steps.",)),
-    ],
-)
-def test_what_is_not_whole_or_given_twice_is_told_in_one_sentence(training: dict[str, Any], words: Any) -> None:
-    has(sentence(lambda: given(**training)), *words)
-
-
-@pytest.mark.parametrize(
-    ("data", "training", "words"),
-    [
-        ({}, {"rho_c": 0.5, "rounds": 0}, "training.rounds: Input should be greater than 0, got 0"),
-        ({"clients": 10**400}, {"rho_c": 0.5}, "clients cannot share 1540 samples"),
-        ({"server": "many"}, {"rho_s": 0.5}, "data.server: Input should be a valid integer, got 'many'"),
-        ({"server": 10**9}, {"rho_s": 0.5}, "80 clients cannot share 0 samples"),
-    ],
-)
-def test_settings_from_which_nothing_can_be_derived_are_left_to_validation(
-    data: dict[str, Any], training: dict[str, Any], words: str
-) -> None:
-    none = {"clients_per_round": None} if "rho_c" in training else {"batch_size": None}
-    laid = {"scenarios": {"mnist": {"settings": {"data": data, "training": {**none, **training}}}}}
-    has(sentence(lambda: fats(**laid)), words)
 
 
 def fats(**laid: Any) -> Plan:
@@ -178,17 +111,6 @@ def test_the_full_rerun_runs_no_training_and_no_other_method() -> None:
     assert {name.split()[0] for name in found} == {"unlearn"}
     assert {name.split()[2].partition("+")[0] for name in found} == {"fats"}
     assert len(found) == 21  # Figures 1 and 5: 12, eight streams, the printed optimiser
-
-
-def test_another_number_of_shadows_runs_shadows_alone() -> None:
-    found = changed(settings={"shadows": {"number": 3}})
-    assert {name.split()[0] for name in found} == {"shadow"}
-    assert len(found) == 14  # of two trainings in seven runs
-
-
-def test_another_request_runs_its_own_scenario_alone() -> None:
-    found = changed(scenarios={"mnist-samples": {"settings": {"data": {"forget": {"samples": 4}}}}})
-    assert found == {"request fats/mnist-samples/seed0"}
 
 
 def test_what_a_training_keeps_is_part_of_that_training_alone() -> None:

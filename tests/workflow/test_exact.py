@@ -236,6 +236,7 @@ def pinned(project: Project, library: str) -> str:
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("publish",),
     "scikit-learn": ("data",),
+    "pandas": ("publish",),
     "numpy": ("data", "partition", "train", "unlearn", "recover", "evaluate", "publish"),
     "pydantic": (),
 }

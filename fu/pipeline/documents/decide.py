@@ -1,21 +1,18 @@
 """What would decide the claims that are undecided or not judged on real data, and what it costs: `make decide`.
 
 For a claim that a kept run left undecided: more seeds of that run, as many as its verdict states for a 50% and a 90%
-chance of a decision. For a claim that no run has judged: the fewest seeds that can decide a mean, in the cheapest
-scenario in which it can be judged; the chance is unknown.
+chance of a decision. For a claim that no run has judged: the fewest seeds that can decide a mean, at an unknown chance.
 """
 
 import json
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cache
-from itertools import chain
 from math import inf, isinf
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tabulate import tabulate  # type: ignore[import-untyped]
 
-from fu.artefacts.entry import Claim, Scenario
+from fu.artefacts.entry import Claim
 from fu.claims.testing import LEAST, MOST
 from fu.errors import UserError
 from fu.pipeline.documents import reproduced
@@ -24,7 +21,6 @@ from fu.pipeline.documents.reproduced import Run
 from fu.pipeline.plan.estimates import counted
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import catalogue
-from fu.pipeline.stages import frames, publish
 
 SMALL = "smoke"  # on stand-in data, which cannot decide a claim
 FEW, MANY = LEAST, 2 * LEAST  # seeds of the two plans from which costs are extrapolated linearly
@@ -40,7 +36,7 @@ class Option(NamedTuple):
     claim: str
     state: str
     command: str
-    where: str  # a scenario, or the kept run that takes more seeds
+    run: str  # the kept run that takes more seeds; none where the claim was never judged
     seeds: tuple[float, ...]  # for each of `CHANCES`, or one number where the chance is unknown
     hours: tuple[float, ...]  # of a core, for each of these
 
@@ -55,7 +51,7 @@ class Option(NamedTuple):
         seeds = dict.fromkeys(f"more than {MOST:,}" if isinf(n) else f"{n:.0f}" for n in self.seeds)
         hours = dict.fromkeys("–" if isinf(n) else f"{n:,.1f}" for n in self.hours)
         rate = f"{self.rate:.2g}" if self.rate else "–"
-        about = self.state, self.command, self.where, " to ".join(seeds), " to ".join(hours), rate
+        about = self.state, self.command, self.run, " to ".join(seeds), " to ".join(hours), rate
         return [f"{self.paper}: {self.claim}", *about]
 
 
@@ -75,7 +71,7 @@ def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = 
         number += len(claims)
     options.sort(key=lambda one: (-one.rate, one.paper, one.claim))
     undecided = sum(one.state != NOT_JUDGED for one in options)
-    heads = ("claim", "now", "make reproduce", "where", "seeds", "core hours", "claims per hour")
+    heads = ("claim", "now", "make reproduce", "kept run", "seeds", "core hours", "claims per hour")
     return (
         f"On real data {number - len(options)} of {counted(number, 'claim')} are decided, {undecided} undecided, "
         f"{len(options) - undecided} not judged.\n\n"
@@ -108,32 +104,19 @@ def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable
         raise UserError(f"{one.folder / ABOUT}: these settings can no longer be run: {error}") from None
     hours = tuple(low + (high - low) / (MANY - FEW) * (n - FEW) for n in needed)
     state, command = f"undecided, {counted(int(row['n']), 'seed')}", _command(one.about.preset, paper, claim.artefact)
-    return Option(paper, name, state, command, f"run {one.name}", needed, hours)
+    return Option(paper, name, state, command, one.name, needed, hours)
 
 
 def _first(paper: str, name: str, claim: Claim, preset: str) -> Option:
-    """Return the cheapest run that judges a claim for the first time."""
+    """Return the run that judges a claim for the first time."""
     without_noise = {"EXACT", "INTERVAL"} & catalogue.declared("claims", claim.kind).keys()
     plan = _plan({"preset": preset, "papers": [paper]}, None if without_noise else FEW)
-    shown = _spec(plan, claim.artefact).scenarios
-    units = _units(claim, [one for one in shown if one.name in claim.scenarios])
-    costs = {label: _hours(plan, claim.artefact, names) for label, names in units.items()}
-    label, command = min(costs, key=lambda one: costs[one]), _command(preset, paper, claim.artefact)
-    return Option(paper, name, NOT_JUDGED, command, label, (len(plan.seeds(paper)),), (costs[label],))
+    seeds, hours = len(plan.seeds(paper)), _hours(plan, claim.artefact)
+    return Option(paper, name, NOT_JUDGED, _command(preset, paper, claim.artefact), "", (seeds,), (hours,))
 
 
 def _command(preset: str, paper: str, artefact: str) -> str:
     return f"PRESET={preset} TARGETS={paper}_{artefact}"
-
-
-def _units(claim: Claim, shown: Iterable[Scenario]) -> dict[str, list[str]]:
-    """Return the scenarios of each unit in which a claim is judged, by label: one, or all along its coordinate."""
-    along, units = claim.params.get("along"), dict[str, list[str]]()
-    for one in shown:
-        beside = ", ".join(f"{key} = {value}" for key, value in one.at.items() if key != along)
-        label = ", ".join(filter(None, (one.family, beside))) if along in one.at else one.label
-        units.setdefault(label or one.label, []).append(one.name)
-    return units or {"formulas": []}
 
 
 @cache
@@ -146,18 +129,7 @@ def _plan(config: Mapping[str, Any], seeds: int | None) -> Plan:
     return _planned(json.dumps(config, sort_keys=True), seeds)
 
 
-def _spec(plan: Plan, artefact: str) -> publish.Spec:
-    """Return the spec of an artefact of the one paper of a plan."""
+def _hours(plan: Plan, artefact: str) -> float:
+    """Return the core hours of all jobs behind an artefact of the one paper of a plan."""
     [paper] = plan.papers
-    spec = plan.job("publish", {"paper": paper, "artefact": artefact}).specs[0]
-    assert isinstance(spec, publish.Spec)
-    return spec
-
-
-def _hours(plan: Plan, artefact: str, scenarios: Collection[str] = ()) -> float:
-    """Return the core hours of all jobs behind an artefact, or behind what it shows of some scenarios."""
-    [paper] = plan.papers
-    sources = [one for one in _spec(plan, artefact).sources if not scenarios or one.scenario in scenarios]
-    files = chain(*frames.behind(sources, plan.seeds(paper), Path(plan.root)).values())
-    jobs = [plan.job(*plan.producers[str(path)]) for path in files]
-    return sum(one.seconds for one in {one.certificate: one for one in plan.behind(jobs)}.values()) / 3600
+    return sum(job.seconds for job in plan.behind(plan.asked([f"{paper}_{artefact}"]))) / 3600

@@ -9,10 +9,9 @@ from fu.artefacts.style import Figures
 from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
-from fu.pipeline.plan import estimates
+from fu.pipeline.plan import estimates, sources
 from fu.pipeline.plan.grid import Grid, inherited
 from fu.pipeline.plan.jobs import Jobs
-from fu.pipeline.plan.sources import Sources
 from fu.pipeline.provenance import catalogue, digest
 from fu.pipeline.provenance.paths import SEED
 from fu.pipeline.settings.records import Artefact, Method, Paper, Preset, Settings
@@ -69,7 +68,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
             for short, coordinate in source.scenarios[name].vary.items()
         },
     )
-    return spec.model_copy(update={"sources": tuple(Sources(jobs, shown, spec))})
+    return spec.model_copy(update={"sources": tuple(sources.behind(jobs, shown, spec))})
 
 
 def _scenario(

@@ -13,7 +13,6 @@ from itertools import chain, product
 from typing import Any
 
 from fu.artefacts.entry import ORIGINAL
-from fu.data.dataset import about
 from fu.errors import UserError, nearest
 from fu.pipeline.plan import checks, estimates
 from fu.pipeline.plan.entry_checks import EntryChecks
@@ -30,7 +29,6 @@ NAME = re.compile(r"[A-Za-z0-9_.+-]{1,160}")
 PHASES = ("training", "unlearning", "recovery")
 STARTS_FROM = "trained."  # before the settings of a training in the values of a method that starts from it
 POINTS = 1000  # at most, in one grid
-MOST = 2**53  # of numbers that `derived` computes with: below, products and quotients are finite
 
 
 def trial_name(name: str, values: Mapping[str, Any]) -> str:
@@ -64,51 +62,6 @@ def inherited(where: str, paper: Paper, scenario: str) -> tuple[dict[str, Any], 
         settings = merge(settings, stated.settings)
         special = merge(special, {**stated.trainings, **stated.methods})
     return settings, special
-
-
-def derived(values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return settings in which what trainings declare as given in place of a setting (`INSTEAD`) is that setting.
-
-    `UserError` where both are given, or the result is not whole.
-    """
-    training, data = values.get("training"), values.get("data")
-    if not isinstance(training, dict) or not isinstance(data, dict):
-        return values  # validation reports it
-    rules = catalogue.instead()
-    new = {key: value for key, value in training.items() if key not in rules}
-    for key, rule in rules.items():
-        if training.get(key) is None:
-            continue
-        place, gives = f"{where}: training.{key}", rule.gives
-        known = {"clients": data.get("clients"), "samples": _samples(data), **new}
-        named = (*rule.times, *rule.over)
-        lacking = [name for name in named if known.get(name) is None]
-        if not isinstance(training[key], int | float) or not 0 < training[key] < MOST:
-            raise UserError(f"{place}: must be a positive number, got {training[key]!r}.")
-        if lacking:
-            raise UserError(f"{place}: needs {' and '.join(lacking)}.")
-        if not all(isinstance(known[name], int) and 0 < known[name] < MOST for name in named):
-            return values  # validation reports it
-        if new.get(gives) is not None:
-            raise UserError(f"{place}: sets {gives}, which is {new[gives]} already; set one of them to null.")
-        factor = math.prod(known[name] for name in rule.times) / math.prod(known[name] for name in rule.over)
-        number = training[key] * factor
-        near = max(1, round(number))
-        if abs(number - near) > 1e-6 * number:
-            raise UserError(
-                f"{place}: {training[key]:g} means {gives} = {number:g}, which must be a whole number; "
-                f"{near} is {near / factor:g}."
-            )
-        new[gives] = near
-    return {**values, "training": new}
-
-
-def _samples(data: Mapping[str, Any]) -> int:
-    """Return how many training samples all clients have together; 0 where settings are no numbers."""
-    facts = about(str(data.get("dataset")))
-    pool = facts.training if data.get("split") == "official" else facts.samples
-    total, *less = [data.get(name) or 0 for name in ("samples", "server", "held_out")]
-    return (total or pool or 0) - sum(less) if all(isinstance(one, int) for one in (total, *less)) else 0
 
 
 def completed(values: dict[str, Any], post_training: str) -> dict[str, Any]:
@@ -416,7 +369,7 @@ class Grid(Trials):
 
     def _settings(self, values: dict[str, Any], entry: Method | None, where: str) -> Settings:
         """Return the complete, validated settings of a method or a training."""
-        values = completed(derived(self._replaced(values), where), entry.post_training if entry else "after")
+        values = completed(self._replaced(values), entry.post_training if entry else "after")
         settings = validate(Settings, values, where)
         catalogue.check("models", settings.model.name, where)
         catalogue.check("training", settings.training.method.name, where)

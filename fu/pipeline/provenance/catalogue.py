@@ -51,14 +51,6 @@ class Fidelity(BaseModel, extra="forbid"):
     not_read: str = ""
 
 
-class Instead(BaseModel, extra="forbid"):
-    """A key of settings.training in place of another, `gives`: its value times and over other settings."""
-
-    gives: str
-    times: list[str]
-    over: list[str]
-
-
 # The types of the constants that the plan reads without importing the file.
 CONSTANTS: dict[str, dict[str, Any]] = {
     "methods": {
@@ -73,7 +65,6 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "training": {
         "ESTIMATE": dict[Literal["share", "mean"], Annotated[float, Field(ge=0, le=1)] | str],
         "NEEDS": tuple[str, ...],
-        "INSTEAD": dict[str, Instead],
         **dict.fromkeys(("KEEPS", "FILE"), str),
         **dict.fromkeys(("SERVER", "STATISTICS", "RECORDS"), bool),
     },
@@ -148,7 +139,7 @@ def _check_folder(folder: Path) -> None:
 def forget() -> None:
     """Forget all plug-ins, so that they are read again."""
     digests.forget()
-    for known in (_outline, available, declared, metrics, metrics_of, instead):
+    for known in (_outline, available, declared, metrics, metrics_of):
         known.cache_clear()
 
 
@@ -304,17 +295,6 @@ def audits_with(metrics: Iterable[str]) -> list[str]:
     """Return the audits that have the metrics, in their order."""
     home = {metric.name: audit for audit in available("audits") for metric in metrics_of(audit, "audits")}
     return [*dict.fromkeys(home[name] for name in metrics if name in home)]
-
-
-@cache
-def instead() -> dict[str, Instead]:
-    """Return the keys of settings.training that trainings declare in place of others."""
-    rules: dict[str, Instead] = {}
-    for name in available("training"):
-        with contextlib.suppress(UserError):  # reported where it is used
-            stated = declared("training", name).get("INSTEAD", {})
-            rules |= {key: Instead(**rule) for key, rule in stated.items()}
-    return rules
 
 
 def traces(evaluator: str) -> bool:

@@ -15,16 +15,7 @@ import pkgutil
 import re
 import sys
 from functools import cache
-from importlib.machinery import (
-    BYTECODE_SUFFIXES,
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    SourceFileLoader,
-    SourcelessFileLoader,
-)
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,11 +44,6 @@ BEHIND = {  # what these use to write results, though `fu` never imports it
 }
 CACHE = Path("results/.cache/digests.json")  # keyed by content, this file's included, so never stale
 OWN = hashlib.sha256(b"".join(Path(str(file)).read_bytes() for file in (__file__, syntax.__file__))).digest()
-LOADERS = (  # in Python's search order
-    (ExtensionFileLoader, EXTENSION_SUFFIXES),
-    (SourceFileLoader, SOURCE_SUFFIXES),
-    (SourcelessFileLoader, BYTECODE_SUFFIXES),
-)
 
 
 class Source(NamedTuple):
@@ -73,19 +59,16 @@ class Source(NamedTuple):
 
 def forget() -> None:
     """Forget all files, so that they are read again: a server's jobs may find other files than it did."""
-    for known in (_finder, _spec, source, _pinned, _opened, versions, digest, _check_shadows):
+    importlib.invalidate_caches()
+    for known in (_spec, source, _pinned, _opened, versions, digest, _check_shadows):
         known.cache_clear()
-
-
-@cache
-def _finder(folder: str) -> FileFinder:
-    return FileFinder(folder, *LOADERS)
 
 
 @cache
 def _spec(module: str) -> ModuleSpec | None:
     """Return how Python would import a module; a folder without `__init__.py` comes last."""
-    specs = [_finder(folder).find_spec(module) for folder in folders(module.rpartition(".")[0])]
+    finders = [pkgutil.get_importer(folder) for folder in folders(module.rpartition(".")[0])]
+    specs = [finder.find_spec(module) for finder in finders if finder]  # None: there is no such folder
     return min(filter(None, specs), key=lambda spec: not spec.origin, default=None)
 
 

@@ -1,6 +1,5 @@
 """The stage that brings a data set into the archive format."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ from fu.errors import UserError
 from fu.pipeline.stages import data as stage
 from fu.pipeline.stages.common import Options
 from tests.data.files import arrays_of, same
-from tests.mistakes import write_archive
-from tests.pipeline.stages.scene import refused
 
 
 def made(dataset: str, archive: str | None, data_dir: Path, output: Path) -> Arrays:
@@ -38,13 +35,3 @@ def test_an_archive_changed_since_the_plan_is_refused(tmp_path: Path) -> None:
     ):
         made("mnist", "0" * 64, tmp_path, output)
     assert not output.exists()
-
-
-def test_the_stage_leaves_everything_as_it_is_after_a_malformed_archive(tmp_path: Path) -> None:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    archive = write_archive(folder / "digits.npz", y_train=np.full(6, 11, np.uint8))
-    spec = json.dumps({"dataset": "digits", "archive": checksum(archive)})
-    files = ["--data-dir", str(folder), "--archive", str(tmp_path / "made" / "digits.npz")]
-    words = "y_train holds class 11, but digits has classes 0 to 9"
-    assert words in refused(tmp_path, stage, "--spec", spec, *files)

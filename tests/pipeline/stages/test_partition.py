@@ -1,6 +1,5 @@
 """The stage that draws partitions: what it saves is what is drawn."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from fu.data import partition
 from fu.pipeline.stages import common
 from fu.pipeline.stages import partition as stage
 from tests.data.draws import BACKDOOR, IID, LABELS, TESTS, Kind, draw, draw_official, equal, pat
-from tests.mistakes import halve
-from tests.pipeline.stages.scene import DEALT, refused
+from tests.pipeline.stages.scene import DEALT
 
 
 def drawn_by_the_stage(folder: Path, tests: int | None = None, **changes: Any) -> Path:
@@ -63,12 +61,3 @@ def test_the_stage_saves_what_is_drawn_from_the_training_samples_alone(tmp_path:
 
 def test_the_stage_draws_no_attack_where_the_spec_has_none(tmp_path: Path) -> None:
     assert equal(partition.load(drawn_by_the_stage(tmp_path, attack=None)), draw(backdoor=None))
-
-
-def test_the_stage_leaves_everything_as_it_is_after_a_truncated_archive(tmp_path: Path) -> None:
-    archive, output = tmp_path / "digits.npz", tmp_path / "partition.npz"
-    halve(archive)
-    output.write_bytes(b"an older result")
-    files = ("--data", str(archive), "--partition", str(output))
-    words = f"{archive}: the file is truncated"
-    assert refused(tmp_path, stage, "--spec", json.dumps({**DEALT, "dataset": "digits"}), *files).startswith(words)

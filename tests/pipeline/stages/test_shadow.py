@@ -1,4 +1,4 @@
-"""Shadow models: each trains as the attacked model on a half of its own, and what they say is kept; then an attack."""
+"""Shadow models: each trains as the attacked model on a half of its own, and what they say is kept."""
 
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ from fu.data.request import Request
 from fu.federation import driver, plugged
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
-from fu.pipeline.provenance.catalogue import metrics_of
-from fu.pipeline.stages import data, evaluate, shadow, train
+from fu.pipeline.stages import shadow
 from fu.plugins import Choice
 from fu.seeds import derive_integer
 from fu.training import fedavg
@@ -225,24 +224,3 @@ def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.Mo
     assert (found.number, int(found.asked)) == (2, 3)
     assert np.array_equal(found.inside, whole.inside[[0, 2]])
     assert np.array_equal(found.member_logits, whole.member_logits[[0, 2]])
-
-
-def test_an_attack_end_to_end_on_digits(tmp_path: Path) -> None:
-    """A network that learns few digits by heart is found out; the same of the others' digits alone is not."""
-    scene = Scene(tmp_path)
-    data.main(data.Spec(dataset="digits", archive=None), data.Files(tmp_path, scene("digits.npz")), OPTIONS)
-    scene.deal(samples=400, split="official", test="global", clients=4, train_share=None, attacked=0)
-    model: dict[str, Any] = {"dataset": "digits", "attack": None, "seed": 0}
-    model["model"] = Choice(name="mlp", params={"hidden": 32})
-    phase: dict[str, Any] = {"local": {**LOCAL, "lr": 0.1, "lr_decay": 1.0, "weight_decay": 0.0}, "rounds": 15}
-    phase |= {"clients_per_round": None, "with_replacement": False, "training": Choice(name="fedavg"), "server": None}
-    measures: dict[str, Any] = {"evaluate_every": 5, "evaluate_last": 1, "traced": (), "history": ()}
-    scene.train(train.Spec(**model, **phase, **measures))
-    ask(scene, clients=np.array([0, 1]))
-    files = shadow.Files(**scene.asked, shadows=scene("shadows.npz"))
-    shadow.main(shadow.Spec(**model, **phase, number=2, most=300), files, OPTIONS)
-    rows = scene.evaluate(evaluate.Spec(**model, roles=("original",), evaluators=("membership",)))
-    found = {row["metric"]: float(row["value"]) for row in rows}
-    assert found.keys() == {metric.name for metric in metrics_of("membership")}
-    assert found["lira_auc"] > 0.5
-    assert membership.load(scene("shadows.npz")).number == 2

@@ -1,16 +1,13 @@
-"""What is traced besides: columns of the trace in every round of unlearning and post-training, and rows of a frame."""
+"""What is traced besides: columns of the trace in every round of unlearning and post-training."""
 
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from fu.evaluation.trace import COUNTS
-from fu.pipeline.stages import frames, recover, train, unlearn
-from tests.artefacts.factories import make_entry
+from fu.pipeline.stages import recover, train, unlearn
 from tests.pipeline.plans import PAT50, made, spec
-from tests.pipeline.results_folder import sources_of
 from tests.pipeline.stages.scene import PHASE, make_scene
 
 MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
@@ -51,18 +48,3 @@ def test_the_plan_asks_for_what_a_phase_says_and_for_that_of_the_phase_before_wh
         assert spec(made("smoke"), stage, run, "fedosd+lr0.02")["traced"] == [*usual, "predicted_classes"]
         assert spec(made("smoke"), stage, PAT50, "fedosd+lr0.02")["traced"] == usual
     assert spec(made("smoke"), "train", run, "original")["traced"] == usual
-
-
-def test_a_frame_has_what_was_traced_besides_the_metrics_that_are_shown(tmp_path: Path) -> None:
-    entry = make_entry("curves", rates=(0.1,))
-    sources = sources_of(entry)
-    for file in frames.located(sources, entry.seeds, tmp_path):
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        row = {"round": 0, "asr": 0.5, "r_acc": 0.6, "steps": 7, "predicted_0": 0.25, "predicted_1": 0.75}
-        pd.DataFrame([row]).to_csv(file.path, index=False)
-        if file.kind == "costs":
-            file.path.write_text('{"seconds": 1, "device": "cpu", "threads": 1}')
-    frame = frames.read(entry, sources, tmp_path, None)
-    assert {"predicted_0", "predicted_1"} < set(frame["metric"])
-    assert "steps" not in set(frame["metric"])
-    assert set(frame[frame["metric"] == "predicted_1"]["value"]) == {0.75}
