@@ -55,13 +55,11 @@ ifneq ($(UNKNOWN),)
   hint := $(shell python3 -c $(call quoted,$(HINT)) $(call quoted,$(firstword $(UNKNOWN))) $(GIVEN))
   $(error there is no variable '$(firstword $(UNKNOWN))'$(hint) allowed: $(GIVEN); all other settings are in config.yaml)
 endif
-# As a YAML string, so that a folder named 12 is not a number; Snakemake would strip outer quotes.
-setting = $(if $($(2)),$(call quoted,$(1)= "$(subst ",\",$(subst \,\\,$($(2))))" ))
-CONFIG := $(call setting,preset,PRESET) $(call setting,papers,PAPERS) $(call setting,data_dir,DATA_DIR)
 python := $(call quoted,$(PYTHON))
-targets := $(foreach target,$(TARGETS),$(call quoted,$(target)))
 parts := $(foreach part,$(PARTS),$(call quoted,$(part)))
-WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
+# `python -m fu` takes what make takes: each command of these variables what it needs.
+SHOWN := PRESET PAPERS DATA_DIR TARGETS PROFILE CELL BUNDLE RUN A B ORACLES PREDICTIONS CSV
+fu = $(BIN)/python -m fu $@ $(foreach name,$(SHOWN),$(if $($(name)),$(call quoted,$(name)=$($(name)))))
 
 .PHONY: reproduce oracles audit cluster test test-engines test-peers test-all test-smoke test-page test-faults test-cluster mutants lint contract show why verify bundle keep compare plan decide benchmark benchmark-scale benchmark-peers sbom release unlock docs rulegraph version help
 .DEFAULT_GOAL := reproduce
@@ -91,22 +89,13 @@ WITH_CONFIG := $(if $(strip $(CONFIG)),--config $(CONFIG))
 
 cluster: .venv/cluster
 
-# Oracles are a target of the workflow, as tables and figures are.
 reproduce oracles: .venv/installed $(if $(PROFILE),.venv/cluster)
-	@$(if $(filter oracles,$@),$(BIN)/python -m fu.pipeline.cli.show oracles $(targets) $(CONFIG),:)
-	@case $(call quoted,$(CORES)) in all) ;; '' | 0* | *[!0-9]*) \
-	  printf "error: CORES: must be 'all' or a positive integer, got '%s'.\n" $(call quoted,$(CORES)) >&2; exit 1; esac
-	@$(if $(PROFILE),[ -f profiles/$(call quoted,$(PROFILE))/config.yaml ] || [ -f $(call quoted,$(PROFILE))/config.yaml ] || \
-	  { printf "error: PROFILE: there is no profile '%s'; allowed: %s.\n" $(call quoted,$(PROFILE)) \
-	    "$$(ls profiles | paste -sd, | sed 's/,/, /g')" >&2; exit 1; },:)
 	@{ mkdir -p .snakemake && room=$$(mktemp -d .snakemake/room-XXXXXX) && \
 	  (for n in 1 2 3 4 5 6 7 8 9; do echo > $$room/$$n || exit 1; done); } 2>/dev/null; \
 	  full=$$?; rm -rf "$$room"; [ $$full = 0 ] || \
 	  { echo "error: .snakemake: cannot write files; free disk space (df -h and df -i show space and inodes) or fix the permissions." >&2; \
 	    exit 1; }
-	$(BIN)/snakemake $(if $(PROFILE),--workflow-profile $(call quoted,$(PROFILE)),--cores $(CORES)) \
-	  $(WITH_CONFIG) $(if $(targets),-- $(targets))
-	@$(BIN)/python -m fu.pipeline.cli.show results $(targets) $(CONFIG)
+	@$(fu) $(call quoted,CORES=$(CORES))
 
 # One process per core; each needs up to 2 GB.
 SPREAD := -n logical --maxprocesses 8 --dist worksteal
@@ -153,13 +142,8 @@ rulegraph: .venv/installed
 help:
 	@sed -n '/^#/!q; s/^# //p' Makefile
 
-# Each takes of these variables what it needs.
-SHOWN := PRESET PAPERS DATA_DIR TARGETS CELL BUNDLE A B ORACLES PREDICTIONS CSV
-show why plan decide verify bundle audit compare version: .venv/installed
-	@$(BIN)/python -m fu $@ $(foreach name,$(SHOWN),$(if $($(name)),$(call quoted,$(name)=$($(name)))))
-
-keep: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show keep $(call quoted,$(RUN)) $(targets) $(CONFIG)
+show why plan decide verify bundle keep audit compare unlock version: .venv/installed
+	@$(fu)
 
 test-faults: .venv/installed
 	$(BIN)/python -m tests.faults.fuzz_files
@@ -206,7 +190,3 @@ sbom: .venv-sbom/installed
 
 release: .venv/installed
 	$(BIN)/python -m tests.release
-
-unlock: .venv/installed
-	@$(BIN)/python -m fu.pipeline.cli.show $@
-	$(BIN)/snakemake --unlock $(WITH_CONFIG)

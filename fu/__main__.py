@@ -1,8 +1,9 @@
-"""make's commands where there is no Makefile: `python -m fu reproduce PRESET=smoke TARGETS=fedosd_table8`."""
+"""The commands behind make's targets, with its variables: `python -m fu reproduce TARGETS=fedosd_table8 CORES=2`."""
 
 import importlib.util
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,32 +11,14 @@ from pathlib import Path
 
 from fu.errors import UserError, nearest
 
-SETTINGS = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}
-PLANNED = ("reproduce", "results", "why", "plan", "decide", "verify", "bundle", "oracles")  # of TARGETS
-TAKES = {
-    "show": ["CELL"],
-    "compare": ["A", "B"],
-    "audit": ["ORACLES", "PREDICTIONS", "CSV"],
-    "unlock": [],
-    "version": [],
-}
-COMMANDS = [*PLANNED, *TAKES]
-VARIABLES = [*SETTINGS, "TARGETS", "CORES", "PROFILE", "BUNDLE", *(name for names in TAKES.values() for name in names)]
-
-
-def words(command: str, given: Mapping[str, str]) -> list[str]:
-    """Return the words that `fu.pipeline.cli.show` takes for a command and make's variables."""
-    pairs = settings(given)
-    if command == "verify" and "BUNDLE" in given:
-        return ["check", given["BUNDLE"]]
-    if command in PLANNED:
-        return [command, *given.get("TARGETS", "").split(), *pairs]
-    if command == "show":
-        return ["cell", given.get("CELL", ""), *pairs]
-    taken = [given.get(name, "") for name in TAKES[command]]
-    if command == "audit" and "CSV" not in given:
-        taken.pop()
-    return [command, *taken, *(given.get("TARGETS", "").split() if command == "compare" else [])]
+COMMANDS = (
+    *("reproduce", "results", "show", "why", "plan", "decide", "verify", "bundle", "keep", "compare"),
+    *("oracles", "audit", "unlock", "version"),
+)
+VARIABLES = (
+    *("PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CORES", "PROFILE", "CELL", "BUNDLE", "RUN", "A", "B"),
+    *("ORACLES", "PREDICTIONS", "CSV"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,9 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     given = {name: value for name, value in given.items() if value or name == "CORES"}  # as make takes them
     if not importlib.util.find_spec("snakemake"):
         raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
-    from fu.pipeline.cli import show
-
-    if command in ("oracles", "unlock") and (code := show.run(words(command, given))):  # refuses what cannot be
+    if command in ("oracles", "unlock") and (code := printed(command, given)):  # refuses what cannot be
         return code
     if command == "unlock":
         return exit_code_of([*snakemake({**given, "TARGETS": ""}), "--unlock"])
@@ -61,12 +42,23 @@ def main(arguments: Sequence[str]) -> int:
         if code := exit_code_of(snakemake(given)):
             return code
         command = "results"
-    return show.run(words(command, given))
+    return printed(command, given)
+
+
+def printed(command: str, given: Mapping[str, str]) -> int:
+    """Print what a command prints, and return its exit code."""
+    from fu.pipeline.cli import show  # not before Snakemake has ended, beside which it would take memory
+
+    return show.run(command, given)
 
 
 def exit_code_of(command: Sequence[str]) -> int:
-    """Wait for a command and return its exit code: 130 after Ctrl-C, which the terminal sends to the command, too."""
+    """Wait for a command and return its exit code: 130 after Ctrl-C, which the terminal sends to the command, too.
+
+    SIGTERM is passed on.
+    """
     process, interrupted = subprocess.Popen(command), False
+    signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     while True:
         try:
             code = process.wait()
@@ -97,7 +89,10 @@ def snakemake(given: Mapping[str, str]) -> list[str]:
 
 def settings(given: Mapping[str, str]) -> list[str]:
     """Return what make's variables set in the config; YAML strings, so that a folder named 12 is not a number."""
-    return [f"{key}= {json.dumps(given[name], ensure_ascii=False)} " for name, key in SETTINGS.items() if name in given]
+    from fu.pipeline.settings import papers
+
+    keys = {key: given[name] for name, key in papers.VARIABLES.items() if name in given}
+    return [f"{key}= {json.dumps(value, ensure_ascii=False)} " for key, value in keys.items()]
 
 
 if __name__ == "__main__":

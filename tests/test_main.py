@@ -8,38 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from snakemake.cli import parse_config
 
 from fu import __main__ as command_line
 from fu.errors import UserError, worded
+from fu.pipeline.settings.papers import VARIABLES
 from tests.workflow.project import REPOSITORY
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["plan", "TARGETS=a b", "PRESET=reduced"], ["plan", "a", "b", 'preset= "reduced" ']),
-        (["why", 'DATA_DIR=a "b"'], ["why", 'data_dir= "a \\"b\\"" ']),
-        (["verify"], ["verify"]),
-        (["verify", "BUNDLE=x.zip"], ["check", "x.zip"]),
-        (["show"], ["cell", ""]),
-        (["show", "CELL=fedosd/a", "PAPERS=fedosd"], ["cell", "fedosd/a", 'papers= "fedosd" ']),
-        (["compare", "A=one", "B=two", "TARGETS=t"], ["compare", "one", "two", "t"]),
-        (["compare", "A=one", "TARGETS=t"], ["compare", "one", "", "t"]),
-        (["audit", "ORACLES=o", "PREDICTIONS=p", "CSV=c"], ["audit", "o", "p", "c"]),
-        (["audit", "ORACLES=o", "CSV=c"], ["audit", "o", "", "c"]),
-        (["why", "DATA_DIR=🙂"], ["why", 'data_dir= "🙂" ']),
-        (["version"], ["version"]),
-    ],
-)
-def test_make_s_variables_are_the_words_of_a_command(
-    monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: list[str]
-) -> None:
-    from fu.pipeline.cli import show
-
-    called: list[list[str]] = []
-    monkeypatch.setattr(show, "main", called.append)
-    assert command_line.main(arguments) == 0
-    assert called == [words]
+from tests.workflow.test_make import WILD
 
 
 def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +41,17 @@ def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypa
     assert called[2][-2:] == ["--workflow-profile", f"{REPOSITORY}/profiles/slurm"]
     command_line.main(["reproduce", "PROFILE=", "PRESET=", "TARGETS="])  # as make takes them
     assert called[3][-4:] == usual
+    for value in WILD:
+        given = dict.fromkeys((*VARIABLES, "TARGETS"), value)
+        command_line.main(["reproduce", *(f"{name}={text}" for name, text in given.items())])
+        words = called[-1][called[-1].index("--config") + 1 :]
+        assert words[3:] == ["--", *value.split()] * bool(value.split())
+        assert parse_config(words[:3]) == dict.fromkeys(VARIABLES.values(), value)
 
 
 CHILD = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -80,7 +62,8 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_lets_snakemake_end() -> None:
+@pytest.mark.parametrize(("group", "number", "code"), [(True, signal.SIGINT, 130), (False, signal.SIGTERM, 1)])
+def test_an_interrupt_lets_snakemake_end(group: bool, number: signal.Signals, code: int) -> None:
     parent = (
         "import sys; from fu.__main__ import exit_code_of; sys.exit(exit_code_of([sys.executable, '-c', sys.argv[1]]))"
     )
@@ -95,9 +78,12 @@ def test_an_interrupt_lets_snakemake_end() -> None:
     )
     assert process.stdout
     assert process.stdout.readline() == "ready\n"
-    os.killpg(process.pid, signal.SIGINT)
+    (os.killpg if group else os.kill)(process.pid, number)
     assert process.communicate(timeout=60) == ("ended\n", "")
-    assert process.returncode == 130
+    assert process.returncode == code
+
+
+CORES = ("", "0", "-1", "abc", "1.5", "2 3", "all all", "４", "; touch ran")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +96,10 @@ def test_an_interrupt_lets_snakemake_end() -> None:
             ["reproduce", "fedosd_table8"],
             "expected VARIABLE=value, got 'fedosd_table8'; tables and figures ",
         ),
-        (["reproduce", "CORES=0"], "CORES: must be 'all' or a positive integer, got '0'."),
-        (["reproduce", "CORES="], "CORES: must be 'all' or a positive integer, got ''."),
+        *(
+            (["reproduce", f"CORES={one}"], f"CORES: must be 'all' or a positive integer, got '{one}'.")
+            for one in CORES
+        ),
         (["reproduce", "PROFILE=slrm"], "PROFILE: there is no profile 'slrm'; allowed: default, slurm, "),
     ],
 )
@@ -127,6 +115,12 @@ def test_a_profile_without_its_plug_in_gets_one_sentence(monkeypatch: pytest.Mon
         UserError, match=r"^PROFILE: slurm needs Snakemake's plug-in for Slurm: pip install 'fu\[cluster\]'"
     ):
         command_line.main(["reproduce", "PROFILE=slurm"])
+
+
+def test_nothing_is_unlocked_where_a_run_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "printed", lambda command, given: 7)
+    monkeypatch.setattr(command_line, "exit_code_of", lambda command: pytest.fail("unlocked"))
+    assert command_line.main(["unlock"]) == 7
 
 
 def test_an_error_has_the_exit_code_that_make_gives_it(capsys: pytest.CaptureFixture[str]) -> None:

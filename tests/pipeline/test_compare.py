@@ -12,7 +12,7 @@ from fu.artefacts.rows import COLUMNS
 from fu.pipeline.cli import show
 from fu.pipeline.cli.compare import LINES, compare
 from tests.artefacts.factories import make_entry
-from tests.mistakes import has, sentence
+from tests.mistakes import sentence
 from tests.pipeline.page.folder import EVALUATION, ROOT, certify, copied, put
 
 Row = dict[str, Any]
@@ -185,10 +185,9 @@ def test_what_cannot_be_compared_is_one_sentence() -> None:
 def test_the_exit_code_says_whether_they_are_equal(capsys: pytest.CaptureFixture[str]) -> None:
     run("a")
     run("b", [*ROWS[:2], {"seed": 2, "value": 3}])
-    show.main(["compare", "a", "a"])
-    show.main(["compare", "a", "b", "toy_other"])
-    with pytest.raises(SystemExit) as ended:
-        show.main(["compare", "a", "b"])
-    assert ended.value.code == 1
+    assert show.run("compare", {"A": "a", "B": "a"}) == 0
+    assert show.run("compare", {"A": "a", "B": "b", "TARGETS": "toy_other"}) == 0
+    assert show.run("compare", {"A": "a", "B": "b"}) == 1
     assert capsys.readouterr().out.count("A: a, B: ") == 3
-    has(sentence(lambda: show.main(["compare", "a", ""])), "compare: two runs are needed")
+    assert show.run("compare", {"A": "a"}) == 2
+    assert capsys.readouterr().err.startswith("error: compare: two runs are needed")

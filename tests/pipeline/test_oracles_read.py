@@ -228,14 +228,15 @@ def test_the_command_takes_two_files_and_a_third_to_write(
 ) -> None:
     monkeypatch.chdir(files.folder)
     files.predict()
-    show.main(["audit", "toy.zip", "mine.npz", "mine.csv"])
+    given = {"ORACLES": "toy.zip", "PREDICTIONS": "mine.npz"}
+    assert show.run("audit", {**given, "CSV": "mine.csv"}) == 0
     assert (files.folder / "mine.csv").is_file()
     assert "ulira_auc" in capsys.readouterr().out
     has(
-        sentence(lambda: show.main(["audit", "toy.zip", "mine.npz", "no/folder.csv"])),
+        sentence(lambda: [*show.lines_of("audit", {**given, "CSV": "no/folder.csv"})[0]]),
         "no/folder.csv: ",
         "the table was not written.",
     )
-    for words in (["audit"], ["audit", "", ""], ["audit", "toy.zip", ""]):
+    for some in ({}, {"ORACLES": "toy.zip"}, {"PREDICTIONS": "mine.npz", "CSV": "mine.csv"}):
         with pytest.raises(UserError, match="needs an archive and predictions"):
-            show.main(words)
+            show.lines_of("audit", some)

@@ -28,14 +28,14 @@ def test_a_run_is_known_as_long_as_it_lives_and_several_may(tmp_path: Path, monk
     for process in processes:
         assert sorted(runs.alive()) == sorted(alive.values())
         at_work = " and ".join(runs.alive())
-        assert sentence(lambda: show.main(["unlock"])) == (
+        assert sentence(lambda: show.lines_of("unlock", {})) == (
             f"a run is active in this folder ({at_work}); wait until it ends, or kill it."
         )
         process.kill()
         process.communicate()
         del alive[process.pid]
     assert runs.alive() == []
-    show.main(["unlock"])
+    assert show.lines_of("unlock", {}) == ([], False)
 
 
 def test_a_run_that_ends_leaves_no_file(tmp_path: Path) -> None:

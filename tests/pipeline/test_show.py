@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fu.errors import UserError
+from fu.errors import UserError, worded
 from fu.pipeline.cli import show
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import cached, digest
@@ -31,6 +31,13 @@ LAST = [
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
 
+def printed(command: str, **given: str) -> list[str]:
+    """Return the lines that a command prints."""
+    lines, wrong = show.lines_of(command, given)
+    assert not wrong
+    return [worded(line) for line in lines]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a config.yaml of one paper, in which it runs."""
@@ -42,19 +49,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("command", "given", "sentence"),
     [
-        ([], "usage: python -m fu.pipeline.cli.show "),
-        (["cell", "table8"], "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make show` lists"),
-        (["cell", "x", "smoke"], "expected key=value, got 'smoke'."),
-        (["results", "fedosd_table7b"], "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'?"),
-        (["results", "data_dir=\udcff"], r"config: data_dir: '\udcff' is not valid YAML."),
+        ("show", {"CELL": "table8"}, "CELL: there is no result 'table8'; did you mean 'fedosd_table8'? (`make "),
+        ("results", {"TARGETS": "fedosd_table7b"}, "there is no target 'fedosd_table7b'; did you mean 'fedosd_table7'"),
+        ("results", {"PRESET": "smok"}, "config: preset: there is no preset 'smok'; did you mean 'smoke'? "),
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("folder")
-def test_a_mistake_is_one_sentence(words: list[str], sentence: str) -> None:
+def test_a_mistake_is_one_sentence(command: str, given: dict[str, str], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        show.main(words)
+        printed(command, **given)
     assert str(caught.value).startswith(sentence)
     assert "\n" not in str(caught.value)
 
@@ -85,8 +90,7 @@ def two_points(folder: Path) -> Path:
 def test_a_name_with_or_without_a_grid_is_one_command(
     name: str, stage: str, made: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show.main(["cell", name])
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = printed("show", CELL=name)
     assert f"results/smoke/{made}" in line.split()
     assert line.split()[1:3] == ["-m", f"fu.pipeline.stages.{stage}"]
 
@@ -100,14 +104,12 @@ def test_a_name_with_or_without_a_grid_is_one_command(
 )
 @pytest.mark.usefixtures("two_points")
 def test_a_name_of_several_results_lists_them(name: str, lines: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", name])
-    assert capsys.readouterr().out.splitlines() == lines
+    assert printed("show", CELL=name) == lines
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_target_lists_what_it_is_made_of_and_its_own_name(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", "fedosd_fig7"])
-    *read, own = capsys.readouterr().out.splitlines()
+    *read, own = printed("show", CELL="fedosd_fig7")
     pictures = [f"fedosd/{data}-pat50/seed0/examples" for data in ("cifar10", "cifar100", "fmnist", "mnist")]
     assert (sorted(read), own) == (pictures, "artefacts/fedosd/fig7")
 
@@ -119,16 +121,15 @@ def test_the_chosen_point_is_marked(
     path = two_points / "results/smoke/fedosd/mnist-pat50/fedosd.selected.json"
     path.parent.mkdir(parents=True)
     path.write_text(selection)
-    show.main(["cell", f"{PAT50}/fedosd.unlearned"])
-    first, second, chosen = capsys.readouterr().out.splitlines()
+    first, second, chosen = printed("show", CELL=f"{PAT50}/fedosd.unlearned")
     assert (first, chosen) == (f"{PAT50}/{POINTS[0]}.unlearned", f"{PAT50}/fedosd+chosen.unlearned")
     assert second == f"{PAT50}/{POINTS[1]}.unlearned{mark}"
 
 
 @pytest.mark.usefixtures("folder")
 def test_without_a_name_all_artefacts_scenarios_and_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", "", "papers=fedosd"])
-    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    found = "\n".join(printed("show", PAPERS="fedosd")).splitlines()
+    lines = [line.split(maxsplit=1) for line in found if line.startswith("  ")]
     paper = read_paper("fedosd")
     planned = Plan({**read_yaml(Path("config.yaml")), "papers": ["fedosd"]}).papers["fedosd"]
     assert lines == [
@@ -159,7 +160,7 @@ def test_without_a_version_that_is_one_sentence(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(show, "PACKAGES", tmp_path)
     (path := tmp_path / "pyproject.toml").write_text("project = 1")
     words = f"{path}: the file is missing or damaged; restore it with `git checkout pyproject.toml`."
-    assert sentence(lambda: show.main(["version"])) == words
+    assert sentence(lambda: printed("version")) == words
 
 
 @pytest.mark.parametrize("stream", [io.TextIOWrapper(io.BytesIO(), "ascii"), None])
@@ -170,7 +171,7 @@ def test_a_terminal_may_lack_characters_and_a_reader_may_have_seen_enough(
     monkeypatch.setattr(sys, "stdout", stream)
     before = signal.getsignal(signal.SIGPIPE)
     try:
-        assert show.run(["version"]) == 0
+        assert show.run("version", {}) == 0
         assert signal.getsignal(signal.SIGPIPE) is signal.SIG_DFL  # ends where nobody reads, without an error
     finally:
         signal.signal(signal.SIGPIPE, before)
@@ -184,8 +185,8 @@ def test_a_plan_imports_no_torch_once_it_has_seen_the_models(folder: Path) -> No
     Plan({"preset": "smoke", "papers": ["safari"]})
     digest.remember()
     shutil.copytree(cached.CACHE.parent, folder / "results/.cache")
-    words = ["plan", "preset=smoke", "papers=[safari]"]
-    program = f"import sys; from fu.pipeline.cli import show; show.main({words}); print('torch' in sys.modules)"
+    given = {"PRESET": "smoke", "PAPERS": "safari"}
+    program = f"import sys; from fu.pipeline.cli import show; show.run('plan', {given}); print('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert "safari_table1" in done.stdout
@@ -214,8 +215,8 @@ def test_a_run_for_targets_ends_with_these_and_their_tables(folder: Path, capsys
         (["fedosd_table1"], []),
         ([], [lines["table8"], lines["table9"], lines["fig8"], *looks["table8"]]),
     ):
-        show.main(["results", *targets, "papers=[fedosd]"])
-        assert list(filter(None, capsys.readouterr().out.splitlines())) == [heading, *expected, *LAST]
+        found = "\n".join(printed("results", TARGETS=" ".join(targets), PAPERS="fedosd")).splitlines()
+        assert list(filter(None, found)) == [heading, *expected, *LAST]
     text = (folder / "results/smoke/index.html").read_text()
     assert "<li>fedosd_table8: table8.made.json is missing or damaged.</li>" in text
 
@@ -241,6 +242,6 @@ def test_the_first_look_is_the_first_panel_of_the_first_table(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("folder")
 def test_a_command_finds_published_numbers_from_any_folder(capsys: pytest.CaptureFixture[str]) -> None:
-    show.main(["cell", "artefacts/fedosd/table8"])
-    words = shlex.split(capsys.readouterr().out)
+    (line,) = printed("show", CELL="artefacts/fedosd/table8")
+    words = shlex.split(line)
     assert Path(words[words.index("--published") + 1]).is_file()

@@ -127,17 +127,13 @@ def planned(root: Path, targets: tuple[str, ...], config: dict[str, Any]) -> lis
     ]
 
 
-def printed(root: Path, words: tuple[str, ...]) -> str:
-    """Return what `python -m fu.pipeline.cli.show` prints in a copy, after `status 1` where it exits with it."""
+def printed(root: Path, command: str, given: dict[str, str]) -> str:
+    """Return what a command prints in a copy, after `status 1` where that is its exit code."""
     own_code(root)
     from fu.pipeline.cli import show
 
-    status: object = 0
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        try:
-            show.main(list(words))
-        except SystemExit as end:
-            status = int(end.code or 0)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        status = show.run(command, given)
     return f"status {status}\n" * bool(status) + out.getvalue()
 
 
@@ -193,9 +189,9 @@ class Project:
             env={**os.environ, "PYTHONPATH": "", "MAKEFLAGS": "", "MAKELEVEL": "0", **environment},
         )
 
-    def show(self, *words: str) -> str:
+    def show(self, command: str, **given: str) -> str:
         """Return what `make show`, `make why` and the like print."""
-        return apart(printed, self.root, words)
+        return apart(printed, self.root, command, given)
 
     def graph(self, *targets: str, **config: Any) -> Graph:
         """Return the jobs of the plan as it is now, and which of them are due (for all targets)."""

@@ -22,7 +22,7 @@ def test_show_prints_the_command_that_the_rule_runs(project: Project) -> None:
         (project.root / path).unlink()
     text = project.snakemake("-n", "-p", *paths.values()).stdout
     for target in paths:
-        shown = shlex.split(project.show("cell", target))
+        shown = shlex.split(project.show("show", CELL=target))
         shown = shown[shown.index("-m") + 1 :]
         line = next(line for line in text.splitlines() if f" {shown[0]} " in line)
         ran = shlex.split(line.split(f" {shown[0]} ")[1].rpartition(" 2> ")[0])
@@ -35,7 +35,7 @@ def test_show_prints_the_command_that_the_rule_runs(project: Project) -> None:
 def test_a_killed_job_goes_on_to_the_same_bytes_and_an_edited_one_starts_anew(project: Project) -> None:
     project.edit("workflow/papers/toy.yaml", "    rounds: {value: 4,", "    rounds: {value: 200,")
     run = project.root / "results/toy/toy/iid/seed0"
-    command = [*shlex.split(project.show("cell", "toy/iid/seed0/original.trained")), "--checkpoint-seconds", "0"]
+    command = [*shlex.split(project.show("show", CELL="toy/iid/seed0/original.trained")), "--checkpoint-seconds", "0"]
     outputs = [run / f"original.trained.{suffix}" for suffix in ("safetensors", "csv", "history.safetensors")]
     checkpoint = run / ".original.trained.checkpoint"
 

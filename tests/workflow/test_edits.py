@@ -338,7 +338,7 @@ def test_one_artefact_can_be_asked_for_by_name(project: Project) -> None:
 def test_an_output_made_again_with_equal_bytes_runs_nothing(project: Project) -> None:
     path = project.root / "results/toy/toy/iid/seed0/original.trained.safetensors"
     before, when = path.read_bytes(), path.stat().st_mtime_ns
-    command = shlex.split(project.show("cell", "toy/iid/seed0/original.trained"))
+    command = shlex.split(project.show("show", CELL="toy/iid/seed0/original.trained"))
     subprocess.run(command, cwd=project.root, check=True, capture_output=True)
     assert path.read_bytes() == before
     assert path.stat().st_mtime_ns > when

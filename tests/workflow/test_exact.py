@@ -183,7 +183,7 @@ def test_verify_reads_everything(project: Project) -> None:
 
 def why(project: Project, *targets: str) -> list[str]:
     """Return what `make why` says."""
-    return project.show("why", *targets).splitlines()
+    return project.show("why", TARGETS=" ".join(targets)).splitlines()
 
 
 def test_what_would_be_made_is_told_with_its_reason(project: Project) -> None:

@@ -78,10 +78,10 @@ def test_the_page_has_the_same_bytes_written_again_and_after_an_edit_that_change
     page = project.root / "results/smoke/index.html"
     before = page.read_bytes()
     page.unlink()
-    project.show("results", *targets(FEW))
+    project.show("results", TARGETS=" ".join(targets(FEW)))
     assert page.read_bytes() == before
     page.unlink()
     project.edit("fu/federation/driver.py", "    device = task.fed", "    # why\n    device = task.fed")
     assert "Nothing to be done" in (done := project.snakemake(*targets(FEW))).stdout + done.stderr
-    project.show("results", *targets(FEW))
+    project.show("results", TARGETS=" ".join(targets(FEW)))
     assert page.read_bytes() == before

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.cli import parse_config
 
 from tests.workflow.project import REPOSITORY
 
@@ -34,8 +32,7 @@ class Make:
         (root / "envs/lock.txt").touch()
         (root / "envs/peers.txt").touch()
         (root / "Makefile").write_bytes((REPOSITORY / "Makefile").read_bytes())
-        for name in ("snakemake", "python"):
-            self.program(root / ".venv/bin" / name, RECORD)
+        self.program(root / ".venv/bin/python", RECORD)
         (root / ".venv/installed").touch()
         (root / ".venv-peers").mkdir()
         (root / ".venv-peers/installed").touch()
@@ -71,38 +68,39 @@ def make(tmp_path: Path) -> Make:
     return Make(tmp_path)
 
 
-def test_settings_reach_snakemake_and_show_as_text(make: Make) -> None:
-    names = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}
-    for k, value in enumerate(WILD):
-        given = dict.fromkeys(names, value)
-        words = [f"{name}={text}" for name, text in given.items()] if k % 2 else []
-        run, shown = make.calls("reproduce", *words, **({} if words else given))
-        assert run[:5] == ["snakemake", "", "--cores", "all", "--config"]
-        assert parse_config(run[5:]) == dict.fromkeys(names.values(), value)
-        assert shown[:5] == ["python", "", "-m", "fu.pipeline.cli.show", "results"]
-        pairs = (pair.partition("=") for pair in shown[5:])
-        assert {key: yaml.safe_load(text) for key, _, text in pairs} == dict.fromkeys(names.values(), value)
-        asked, unlock = make.calls("unlock", *words, **({} if words else given))
-        assert asked == ["python", "", "-m", "fu.pipeline.cli.show", "unlock"]
-        assert unlock == ["snakemake", "", "--unlock", *run[4:]]
-
-
 def test_words_reach_their_programs_as_they_are(make: Make) -> None:
-    names = ["PRESET", "PAPERS", "DATA_DIR", "TARGETS", "CELL", "BUNDLE", "A", "B", "ORACLES", "PREDICTIONS", "CSV"]
-    for value in WILD:
-        run, shown = make.calls("reproduce", f"TARGETS={value}")
-        assert run[4:] == (["--", *value.split()] if value.split() else [])
-        assert shown == ["python", "", "-m", "fu.pipeline.cli.show", "results", *value.split()]
-        oracles = ["python", "", "-m", "fu.pipeline.cli.show", "oracles", *value.split()]
-        assert make.calls("oracles", f"TARGETS={value}") == [oracles, run, shown]
-        given = [f"{name}={value}" for name in names]
-        assert make.calls("show", *given) == [["python", "", "-m", "fu", "show", *given]]
-        (called,) = make.calls("keep", f"RUN={value}", f"TARGETS=x {value}")
-        assert called == ["python", "", "-m", "fu.pipeline.cli.show", "keep", value, "x", *value.split()]
+    names = [
+        "PRESET",
+        "PAPERS",
+        "DATA_DIR",
+        "TARGETS",
+        "PROFILE",
+        "CELL",
+        "BUNDLE",
+        "RUN",
+        "A",
+        "B",
+        "ORACLES",
+        "PREDICTIONS",
+        "CSV",
+    ]
+    for k, value in enumerate(WILD):
+        given = {name: value for name in names if name != "PROFILE"}
+        words = [f"{name}={text}" for name, text in given.items()] if k % 2 else []
+        environment = {} if words else given
+        for name in ("show", "keep", "unlock"):
+            assert make.calls(name, *words, **environment) == [["python", "", "-m", "fu", name, *pairs(given)]]
+        for name in ("reproduce", "oracles"):
+            called = ["python", "", "-m", "fu", name, *pairs(given), f"CORES={value}"]
+            assert make.calls(name, *words, **environment, CORES=value) == [called]
         [(program, folder, *words)] = make.calls("contract", f"PLUGINS={value}")
         assert [program, folder, *words[:2], words[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
     for name in ("benchmark", "benchmark-peers"):
         assert make.calls(name, "DATA_DIR=a b")[0][-1] == "--data-dir=a b"
+
+
+def pairs(given: dict[str, str]) -> list[str]:
+    return [f"{name}={text}" for name, text in given.items()]
 
 
 @pytest.mark.parametrize(
@@ -125,49 +123,18 @@ def test_an_unknown_variable_is_refused_by_name(make: Make, word: str, hint: str
 
 
 def test_nothing_given_is_nothing_handed_over(make: Make) -> None:
-    assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [
-        ["snakemake", "", "--cores", "all"],
-        ["python", "", "-m", "fu.pipeline.cli.show", "results"],
-    ]
-    for name in ("show", "why", "plan", "decide", "verify", "bundle", "audit", "compare", "version"):
+    reproduce = ["python", "", "-m", "fu", "reproduce"]
+    assert make.calls("reproduce", "PRESET=", "TARGETS= ") == [[*reproduce, "CORES=all"]]
+    assert make.calls("reproduce", "CORES=") == [[*reproduce, "CORES="]]  # which is refused: 0 would wait for ever
+    for name in ("show", "why", "plan", "decide", "verify", "bundle", "keep", "audit", "compare", "unlock", "version"):
         assert make.calls(name) == [["python", "", "-m", "fu", name]]
-
-
-def test_nothing_is_unlocked_where_a_run_lives(make: Make) -> None:
-    make.program(make.root / ".venv/bin/python", f"{RECORD}exit 1\n")
-    assert make("unlock").returncode == 2
-    assert "--unlock" not in (make.root / "calls").read_text()
-
-
-def test_cores_are_all_or_a_number(make: Make) -> None:
-    for value in ("all", "1", "16"):
-        assert make.calls("reproduce", f"CORES={value}")[0][2:4] == ["--cores", value]
-    for value in ("", "0", "-1", "abc", "1.5", "2 3", "all all", "４", *WILD):
-        if value == "12":
-            continue
-        done = make("reproduce", f"CORES={value}")
-        assert done.returncode != 0
-        assert done.stderr.startswith(f"error: CORES: must be 'all' or a positive integer, got '{value}'.\n")
-        assert not (make.root / "calls").exists()  # 0 would wait for ever
 
 
 def test_a_profile_runs_with_what_a_cluster_needs(make: Make) -> None:
     (make.root / "envs/cluster.txt").touch()
-    for value in ("slurm", *WILD):
-        (make.root / "profiles" / value).mkdir(parents=True, exist_ok=True)
-        (make.root / "profiles" / value / "config.yaml").touch()
-    install, run, _ = make.calls("reproduce", "PROFILE=slurm", "PRESET=smoke", "TARGETS=a b")
+    install, run = make.calls("reproduce", "PROFILE=slurm", "TARGETS=a b")
     assert install[2:5] == ["-m", "pip", "install"]
-    assert run[:4] == ["snakemake", "", "--workflow-profile", "slurm"]
-    assert parse_config(run[5:6]) == {"preset": "smoke"}
-    assert run[6:] == ["--", "a", "b"]
-    for value in WILD:
-        assert make.calls("reproduce", f"PROFILE={value}")[-2][3:] == [value]
-
-    (make.root / "profiles/default").mkdir()
-    done = make("reproduce", "PROFILE=no one's")
-    assert done.returncode != 0
-    assert done.stderr.startswith("error: PROFILE: there is no profile 'no one's'; allowed: ")
+    assert run[3:] == ["fu", "reproduce", "TARGETS=a b", "PROFILE=slurm", "CORES=all"]
 
 
 def test_a_python_is_one_program_of_a_version_that_fu_admits(make: Make) -> None:
@@ -196,10 +163,10 @@ def test_where_no_file_can_be_written_nothing_begins(make: Make) -> None:
     )
     assert not (make.root / "calls").exists()
     (make.root / ".snakemake").unlink()
-    assert len(make.calls("reproduce")) == 2
+    assert len(make.calls("reproduce")) == 1
     assert list((make.root / ".snakemake").iterdir()) == []
     (make.root / ".snakemake/room").mkdir()  # of another make
-    assert len(make.calls("reproduce")) == 2
+    assert len(make.calls("reproduce")) == 1
     assert [path.name for path in (make.root / ".snakemake").iterdir()] == ["room"]
 
 

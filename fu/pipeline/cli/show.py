@@ -1,16 +1,4 @@
-"""The commands behind make's targets: list results, explain, estimate and verify them, bundle and compare runs, audit.
-
-python -m fu.pipeline.cli.show cell [fedosd/mnist-pat50/seed0/fedosd.unlearned] [key=value ...]
-python -m fu.pipeline.cli.show results|why|verify|plan|decide [target ...] [key=value ...]
-python -m fu.pipeline.cli.show bundle [target ...] [key=value ...]
-python -m fu.pipeline.cli.show check BUNDLE
-python -m fu.pipeline.cli.show keep RUN [target ...] [key=value ...]
-python -m fu.pipeline.cli.show oracles [PAPER/SCENARIO ...] [key=value ...]  (only scenarios with repeats)
-python -m fu.pipeline.cli.show audit ORACLES PREDICTIONS [CSV]
-python -m fu.pipeline.cli.show compare A B [TARGET ...]  (exit code 1: numbers differ, 2: error)
-python -m fu.pipeline.cli.show unlock  (refused while a run is active)
-python -m fu.pipeline.cli.show version
-"""
+"""What make's commands print: list results, explain, estimate and verify them, bundle and compare runs, audit."""
 
 import contextlib
 import io
@@ -21,11 +9,9 @@ import re
 import signal
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version as installed
 from pathlib import Path, PurePosixPath
-
-import yaml
 
 from fu import gpus
 from fu.artefacts.provenance import edited, git
@@ -39,7 +25,7 @@ from fu.pipeline.page import write as page
 from fu.pipeline.plan import commands
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import PACKAGES, ROOT
-from fu.pipeline.settings.papers import config_file, files, read_yaml
+from fu.pipeline.settings.papers import VARIABLES, config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
@@ -186,80 +172,59 @@ WITH_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
 }
 
 
-def main(arguments: list[str]) -> None:
-    """Read config.yaml and the overriding key=value pairs, and show what was requested."""
-    pairs = [word for word in arguments[1:] if "=" in word]
-    targets = [word for word in arguments[1:] if "=" not in word]
-    problems: list[str] | bool = []
-    lines: Iterable[str]
-    match arguments:
-        case ["cell", name, *pairs]:
-            lines = cell(_plan(pairs), name) if name else everything(_plan(pairs))
-        case [command, *_] if command in WITH_TARGETS:
-            lines = WITH_TARGETS[command](_plan(pairs), targets)
-        case ["keep", name, *_]:
-            lines = kept.keep(_plan(pairs), targets[1:], name)
-        case ["audit", archive, predictions, *csv] if archive and predictions:
-            lines = audit.audit(Path(archive), Path(predictions), *map(Path, csv))
-        case ["audit", *_]:
-            raise UserError("audit: needs an archive and predictions: `make audit ORACLES=... PREDICTIONS=...`.")
-        case ["verify", *_]:
-            plan = _plan(pairs)
-            problems = list(explain.verify(plan, plan.asked(targets)))
-            lines = problems or [explain.summary(plan, plan.asked(targets))]
-        case ["check", bundle]:
-            problems, summary = check.check(Path(bundle))
-            lines = problems or [summary]
-        case ["compare", first, second, *targets] if first and second:
-            lines, equal = comparison.compare(Path(first), Path(second), targets)
-            problems = not equal
-        case ["compare", *_]:
-            raise UserError("compare: two runs are needed, as in `make compare A=results/smoke B=theirs.crate.zip`.")
-        case ["version"]:
-            lines = version()
-        case ["unlock"]:
-            lines = []
+def lines_of(command: str, given: Mapping[str, str]) -> tuple[Iterable[str], bool]:
+    """Return the lines that a command prints for make's variables, and whether they say that something is wrong."""
+    targets = given.get("TARGETS", "").split()
+    match command:
+        case "show":
+            return (cell(_plan(given), given["CELL"]) if "CELL" in given else everything(_plan(given))), False
+        case "keep":
+            return kept.keep(_plan(given), targets, given.get("RUN", "")), False
+        case "audit":
+            if not {"ORACLES", "PREDICTIONS"} <= given.keys():
+                raise UserError("audit: needs an archive and predictions: `make audit ORACLES=... PREDICTIONS=...`.")
+            files = [Path(given[name]) for name in ("ORACLES", "PREDICTIONS", "CSV") if name in given]
+            return audit.audit(*files), False
+        case "verify" if "BUNDLE" in given:
+            problems, summary = check.check(Path(given["BUNDLE"]))
+            return problems or [summary], bool(problems)
+        case "verify":
+            plan = _plan(given)
+            problems = [*explain.verify(plan, plan.asked(targets))]
+            return problems or [explain.summary(plan, plan.asked(targets))], bool(problems)
+        case "compare":
+            if not {"A", "B"} <= given.keys():
+                raise UserError(
+                    "compare: two runs are needed, as in `make compare A=results/smoke B=theirs.crate.zip`."
+                )
+            lines, equal = comparison.compare(Path(given["A"]), Path(given["B"]), targets)
+            return lines, not equal
+        case "version":
+            return version(), False
+        case "unlock":
             if alive := runs.alive():
                 raise UserError(
                     f"a run is active in this folder ({' and '.join(alive)}); wait until it ends, or kill it."
                 )
-        case _:
-            raise UserError(
-                "usage: python -m fu.pipeline.cli.show "
-                "results|cell|why|verify|plan|decide|bundle|check|keep|oracles|audit|compare|unlock|version; "
-                "`make help` lists all commands."
-            )
-    for line in lines:
-        print(worded(line))
-    if problems:
-        sys.exit(1)
+            return [], False
+    return WITH_TARGETS[command](_plan(given), targets), False
 
 
-def _plan(pairs: list[str]) -> Plan:
-    config = read_yaml(config_file())
-    for pair in pairs:
-        key, equals, text = pair.partition("=")
-        if not equals:
-            raise UserError(f"expected key=value, got {pair!r}.")
-        try:
-            config[key] = yaml.safe_load(text)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            raise UserError(f"config: {key}: {text!r} is not valid YAML.") from None
-    return Plan(config)
+def _plan(given: Mapping[str, str]) -> Plan:
+    """Return the plan of config.yaml, with what make's variables set in it."""
+    return Plan({**read_yaml(config_file()), **{key: given[name] for name, key in VARIABLES.items() if name in given}})
 
 
-def run(arguments: list[str]) -> int:
-    """Run `main` and return its exit code; an error is printed as one sentence."""
+def run(command: str, given: Mapping[str, str]) -> int:
+    """Print what a command prints, an error as one sentence, and return the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have seen enough
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # where a terminal has no ±
     try:
-        main(arguments)
+        lines, wrong = lines_of(command, given)
+        for line in lines:
+            print(worded(line))
     except UserError as error:
         print(worded(f"error: {error}"), file=sys.stderr)
-        return 2 if arguments[:1] == ["compare"] else 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+        return 2 if command == "compare" else 1
+    return int(wrong)
