@@ -337,9 +337,12 @@ def test_the_server_survives_clients_that_were_killed_and_waits_for_its_jobs(bar
     place, server = bare
     name = place.environment[fork_server.SOCKET].split(os.pathsep)[0]
     for sent in (b"", (100).to_bytes(8, "big"), (100).to_bytes(8, "big") + b"half"):
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(fork_server._address(name))
-            connection.sendall(sent)
+        for answered in (False, True):  # where an answer is left unread, the server's end is reset
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(fork_server._address(name))
+                connection.sendall(sent)
+                if answered:
+                    connection.recv(1, socket.MSG_PEEK)
     assert place.run("nothing") == (0, "done\n", "")
     until(lambda: not Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text(), seconds=5)
     assert server.communicate(timeout=5)[1] == ""

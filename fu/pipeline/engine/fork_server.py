@@ -229,15 +229,15 @@ def _job(connection: socket.socket, reports: int) -> None:
     replaced = digest.metadata() != digest.METADATA or sources.edited()
     try:
         connection.sendall(NO if replaced else YES)
-    except OSError:  # the client is gone
+        if replaced:
+            os._exit(0)
+        header, files, _, _ = socket.recv_fds(connection, 8, 2)
+        length, message = int.from_bytes(header, "big"), b""
+        while len(message) < length and (piece := connection.recv(length - len(message))):
+            message += piece
+    except OSError:  # the client was killed, with an answer that it had not read
         os._exit(1)
-    if replaced:
-        os._exit(0)
-    header, files, _, _ = socket.recv_fds(connection, 8, 2)
-    length, message = int.from_bytes(header, "big"), b""
-    while len(message) < length and (piece := connection.recv(length - len(message))):
-        message += piece
-    if len(message) < length or not length:  # the client was killed before it had sent what to run
+    if len(message) < length or not length:  # it was killed before it had sent what to run
         os._exit(1)
     for target, file in enumerate(files, start=1):
         os.dup2(file, target)
