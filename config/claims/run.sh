@@ -29,6 +29,7 @@ done <<'END'
 safari mnist-seven-seeds verdicts table1 fig2 fig5
 fedosd mnist-claims verdicts projection mnist_curves table3 table5
 safari cifar10-reduced verdicts table2 fig3 fig4
+safari cifar10-thirteen-seeds verdicts fig3
 fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs mnist-ten-seeds verdicts fig4 fig5 table1 bounds
 fedosd table8-twenty-seeds verdicts table8
