@@ -55,13 +55,16 @@ def halve(path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
+def python(folder: Path, *words: str, **environment: str) -> tuple[int, str]:
+    """Run Python in a folder; return its status and all that it prints."""
+    given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=given, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
 def process(folder: Path, *command: str) -> tuple[int, str]:
     """Run a module in a folder; return its status and all that it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
+    return python(folder, "-m", *command)
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:

@@ -1,6 +1,5 @@
 """Plug-ins are found in folders of one's own, and one that cannot be imported is told with file and line."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -13,7 +12,7 @@ from fu.data.dataset import about
 from fu.errors import UserError
 from fu.pipeline.provenance import catalogue
 from fu.plugins import CALLED
-from tests.mistakes import sentence
+from tests.mistakes import python, sentence
 
 
 @pytest.fixture
@@ -157,7 +156,7 @@ def test_looking_into_a_folder_imports_nothing(tmp_path: Path) -> None:
         f"plugins.add_folder(Path({str(tmp_path)!r})); plugins.add_folder({str(tmp_path)!r});"
         "assert set(sys.modules) == before"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert python(tmp_path, "-c", code)[0] == 0
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -4,13 +4,12 @@ import importlib.util
 import os
 import py_compile
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from fu.pipeline.provenance.digest import ROOT
+from tests.mistakes import python
 
 
 @pytest.fixture
@@ -29,12 +28,7 @@ def write(path: Path, text: str) -> None:
 
 
 def run(root: Path, program: str, **environment: str) -> str:
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(
-        command, cwd=root, env={**given, **environment, "PYTHONPATH": ""}, capture_output=True, text=True, check=False
-    )
-    return done.stdout + done.stderr[-300:]
+    return python(root, "-c", program, **{"PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": "", **environment})[1]
 
 
 def test_a_file_is_read_once_by_the_import_or_by_whoever_asks_first(root: Path) -> None:

@@ -65,11 +65,6 @@ def test_a_value_is_short(value: float, text: str) -> None:
 def test_bars_say_how_many_seeds_diverged(seeds: tuple[int, ...]) -> None:
     entry = make_bars(seeds=seeds)
     result = made(entry, diverge(make_frame(entry)))
-    ours = result.frame[result.frame["method"] == "ours"]
-    assert set(ours["diverged"]) == {1}
-    assert set(ours["diverged_round"]) == {3}
-    assert set(ours["n"]) == {len(seeds) - 1}
-    assert ("diverged in 3" if len(seeds) == 1 else "1 diverged") in result.body
     for axis, (_, labels, rows) in zip(result.figure.axes, PANELS, strict=True):
         told = [text for text in axis.texts if text.get_text() == "diverged"]
         if len(seeds) == 1:

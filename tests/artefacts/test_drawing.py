@@ -1,8 +1,5 @@
 """What figures share: looks by method, names of settings, a legend that covers nothing."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,9 +16,9 @@ from fu.artefacts.drawing import (
     show_shares,
 )
 from fu.artefacts.entry import Method
-from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import files, read_yaml
 from tests.artefacts.factories import make_scratch
+from tests.mistakes import python
 
 
 def methods(*names: str) -> list[Method]:
@@ -72,8 +69,8 @@ def test_a_matplotlibrc_of_one_s_own_changes_no_figure(tmp_path: Path) -> None:
         "assert {n for n in ours if n != 'backend' and found[n] != ours[n]} == set()\n"
         "assert found['backend'].lower() == 'agg'\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MATPLOTLIBRC": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
+    status, output = python(tmp_path, "-c", program, MATPLOTLIBRC=str(tmp_path))
+    assert status == 0, output
 
 
 @pytest.mark.parametrize("paper", files("papers"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.artefacts.factories import CHOSEN, make_entry, make_method, make_scratch, make_trial
+from tests.artefacts.factories import CHOSEN, make_entry, make_scratch, make_trial
 
 
 def test_a_trial_names_its_models_by_role() -> None:
@@ -58,9 +58,6 @@ def test_rows_come_stage_by_stage_with_marks_where_post_training_follows() -> No
 
 
 def test_what_the_paper_lacks_is_marked() -> None:
-    assert make_method().marked == "Ours *"
-    assert make_scratch().marked == "Scratch"
-    assert make_entry("table").heading == "A thing"
     assert make_entry("table", in_paper=False).heading == "A thing (not in the paper)"
     marks = "ω⁰: the original model; ¹ after unlearning; ² after post-training."
     assert make_entry("table").footnotes == f"{marks} * not in the paper."

@@ -25,10 +25,6 @@ def parsed(text: str) -> list[Token]:
     return [token for block in found for token in (block.children if block.type == "inline" else [block]) or []]
 
 
-def text_of(tokens: list[Token]) -> str:
-    return "".join(token.content for token in tokens if token.type == "text")
-
-
 @pytest.mark.parametrize("text", [*PLAIN, *TEXTS, SHOWN])
 def test_text_is_shown_as_it_is(text: str) -> None:
     for written_as, around in ((paragraph(text), "paragraph"), (f"# {inline(text)}", "heading")):

@@ -22,7 +22,7 @@ import torch
 from fu.pipeline.engine.submitted import EDITED
 from tests.cluster.slurm import NODES, Slurm, slurm
 from tests.faults.kills import comparable
-from tests.workflow.project import REPOSITORY, Project, from_repository, with_toy
+from tests.workflow.project import REPOSITORY, Project, from_repository, until, with_toy
 
 SECONDS = 300.0  # after which something is said to hang
 PACK = "rule_toy-iid-seed0-"  # how the comment of the pack with the training begins
@@ -94,10 +94,7 @@ class Login:
 
 def wait_until(happens: Callable[[], object], problem: str, seconds: float = SECONDS) -> None:
     """Wait for something to happen."""
-    end = time.monotonic() + seconds
-    while not happens():
-        assert time.monotonic() < end, problem
-        time.sleep(0.2)
+    until(happens, seconds, problem, pause=0.2)
 
 
 def real_failure(login: Login) -> str:

@@ -12,11 +12,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+
+from tests.workflow.project import until
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 NODES = ("node1", "node2")
@@ -111,7 +112,7 @@ class Slurm:
                     start_new_session=True,  # a Ctrl-C is for the test, which then ends them in order
                 )
             if name == "munged":
-                _wait(lambda: (self.root / "munge.socket").exists(), "munged does not start")
+                until((self.root / "munge.socket").exists, STARTING_S, "munged does not start")
 
     def kill(self, name: str) -> None:
         """End a daemon at once, as a crash does: jobs on its node go on."""
@@ -138,7 +139,7 @@ class Slurm:
         """End all jobs, all daemons, and whatever they have left."""
         with contextlib.suppress(AssertionError):
             self.ask("scancel", "--me")
-            _wait(lambda: not self.ask("squeue", "--noheader"), "jobs do not end", 30)
+            until(lambda: not self.ask("squeue", "--noheader"), 30, "jobs do not end", pause=0.1)
         for name in [*NODES, "slurmctld", "munged"]:
             if name in self._running:
                 self._running[name].terminate()
@@ -171,18 +172,11 @@ def slurm(cores: int = 4) -> Iterator[Slurm]:
     started = Slurm(root, cores)
     try:
         started.start("munged", "slurmctld", *NODES)
-        _wait(started.idle, "Slurm does not start")
+        until(started.idle, STARTING_S, "Slurm does not start", pause=0.1)
         yield started
     finally:
         started.stop()
         shutil.rmtree(root, ignore_errors=True)
-
-
-def _wait(until: Callable[[], bool], problem: str, seconds: float = STARTING_S) -> None:
-    end = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < end, problem
-        time.sleep(0.1)
 
 
 def _free_ports(number: int) -> list[int]:

@@ -33,14 +33,11 @@ from tests.factories import (
     make_partition,
     make_task,
 )
+from tests.federation.runs import KilledError
 
 ROUNDS = 3
 FOLDER = TemporaryDirectory()
 TRACED = [name for name in sound("evaluation") if "TRACE" in declared("evaluation", name)]
-
-
-class KilledError(Exception):
-    """Stands for whatever ends a job in the middle."""
 
 
 def task_for(kind: str, name: str) -> Task:

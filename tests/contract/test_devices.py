@@ -23,7 +23,7 @@ from fu.federation.task import initial_parameters
 from fu.pipeline.provenance.catalogue import declared
 from tests import factories, ghost
 from tests.contract.names import FOLDER, pairs_of, plugins_of, runs
-from tests.contract.runs import KilledError, driven, rows_of
+from tests.contract.runs import driven, rows_of
 from tests.contract.test_attacks import drawn, samples
 from tests.contract.test_evaluation import scene
 from tests.contract.test_models import TEXT, offline_params, reads_text
@@ -39,6 +39,7 @@ from tests.factories import (
     make_partition,
     make_task,
 )
+from tests.federation.runs import KilledError
 
 LOCAL = LocalTraining(lr=0.01, lr_decay=1, batch_size=2, local_epochs=1)
 

@@ -19,17 +19,10 @@ from fu.federation.local import Cost, Federation
 from fu.federation.task import Task
 from fu.pipeline.provenance.catalogue import declared, needs
 from tests.contract.names import pairs_of, plugins_of, runs
-from tests.contract.runs import (
-    KilledError,
-    assert_equal_outcomes,
-    assert_equal_states,
-    driven,
-    spoiled,
-    task_for,
-    two_rounds,
-)
+from tests.contract.runs import assert_equal_outcomes, assert_equal_states, driven, spoiled, task_for, two_rounds
 from tests.contract.test_documentation import documentation
 from tests.factories import KINDS, default_params
+from tests.federation.runs import KilledError
 
 WITH_STEPS = pairs_of("methods", "training", only=runs)
 IDLE = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL") is True)

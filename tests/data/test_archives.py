@@ -152,8 +152,8 @@ def with_header(path: Path, key: str, header: str, compression: int = zipfile.ZI
             new.writestr(name, data)
 
 
-def header_of(shape: str = "(6,)", descr: str = "'|u1'") -> str:
-    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n"
+def header_of(shape: str = "(6,)") -> str:
+    return f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}}}\n"
 
 
 DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' should be "
@@ -162,12 +162,8 @@ DAMAGED, LONG = "'y_train' is damaged or not an array", "'y_train' should be "
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        pytest.param(header_of("(6,"), DAMAGED, id="TokenError"),
         pytest.param(header_of("-" * 3900 + "1"), DAMAGED, id="RecursionError or MemoryError"),
-        pytest.param(header_of("(" + "9" * 3800 + ",)"), LONG, id="OverflowError"),
-        pytest.param(header_of(descr="('u1', 10**9)"), DAMAGED, id="no dtype"),
         pytest.param(header_of("(-2, -3)"), LONG, id="two negative lengths"),
-        pytest.param(header_of("(4000000000000,)"), LONG, id="more than the memory"),
         pytest.param(header_of("(5,)"), LONG, id="one sample less"),
         pytest.param(header_of() + " " * 5000, DAMAGED, id="a long header"),
     ],

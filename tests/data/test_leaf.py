@@ -95,16 +95,11 @@ def one_user(x: list[Any], y: list[Any]) -> str:
 
 BROKEN = [
     ("femnist", "hello", "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"),
-    ("femnist", "{}", "KeyError: 'users'"),
-    ("femnist", "[" * 100_000, "RecursionError: "),
     ("femnist", one_user([PIXELS], [1, 2]), "ValueError: a has 1 samples and 2 labels of 1"),
-    ("femnist", one_user([PIXELS[:9]], [1]), "ValueError: cannot reshape array of size 9"),
     ("femnist", one_user([[*PIXELS[:-1], float("nan")]], [1]), "pixel values must be from 0 to 1"),
     ("femnist", one_user([PIXELS], [62]), "labels must be integers from 0 to 61"),
     ("femnist", one_user([PIXELS], [1.5]), "labels must be integers from 0 to 61"),
     ("shakespeare", one_user(["a" * 79], ["b"]), "a window must have 80 characters, a label one"),
-    ("shakespeare", one_user(["a" * 80], ["bc"]), "a window must have 80 characters, a label one"),
-    ("shakespeare", one_user(["€" * 80], ["b"]), "UnicodeEncodeError: "),
 ]
 
 

@@ -68,16 +68,6 @@ def test_the_attacked_clients_are_drawn_or_those_listed() -> None:
     assert draw(seed=1, attacked=(7, 2)).attacked.tolist() == [2, 7]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.8, 1.0])
-def test_the_backdoored_samples_are_the_stated_share_of_the_attacked_training_data(share: float) -> None:
-    part = draw(attacked=(1, 6), backdoor=patch.Params(share=share))
-    for client in (1, 6):
-        marked = set(part.backdoored.tolist()) & set(part.train[client].tolist())
-        assert len(marked) == round(share * len(part.train[client]))
-    assert len(part.backdoored) == sum(round(share * len(part.train[client])) for client in (1, 6))
-    assert part.backdoored.tolist() == sorted(set(part.backdoored.tolist()))
-
-
 def save(part: Partition, path: Path) -> Path:
     np.savez(path, allow_pickle=False, **part.arrays())
     return path
@@ -104,15 +94,19 @@ def test_the_same_draw_is_saved_to_the_same_bytes(tmp_path: Path) -> None:
     assert one.read_bytes() == again.read_bytes() != other.read_bytes()
 
 
-def test_a_client_whose_validation_share_is_less_than_one_sample_is_refused() -> None:
+def test_too_few_samples_are_refused() -> None:
     labels = np.zeros(40, np.int64)
     unequal = [np.arange(30), np.arange(30, 40)]  # 24 and 8 training samples
 
-    def drawn(share: float) -> partition.Partition:
-        return partition.draw(labels, 0, None, lambda labels, random: unequal, 0.8, share, 1, None)
+    def drawn(share: float, train: float = 0.8, samples: int | None = None) -> partition.Partition:
+        return partition.draw(labels, 0, samples, lambda labels, random: unequal, train, share, 1, None)
 
     assert [len(rows) for rows in drawn(0.125).validation] == [3, 1]
     assert [len(rows) for rows in drawn(0.0).validation] == [0, 0]
     told = r"^client 1 gets no validation sample: 0\.1 of its 8 training samples is less than one; use fewer"
     with pytest.raises(UserError, match=told):
         drawn(0.1)
+    with pytest.raises(UserError, match="client 0 gets 30 training and 0 test samples of 30; both must be at least 1"):
+        drawn(0.0, train=1.0)
+    with pytest.raises(UserError, match="samples: must be at most 40, the size of the data set, got 41"):
+        drawn(0.1, samples=41)

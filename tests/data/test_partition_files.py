@@ -1,4 +1,4 @@
-"""Partition files: a torn and a foreign one are told in one sentence, and so is a split that leaves a client bare."""
+"""Partition files: a torn and a foreign one are told in one sentence."""
 
 import math
 from dataclasses import replace
@@ -120,11 +120,3 @@ def test_an_attack_that_the_partition_lacks_is_told_in_one_sentence(
     path = write(tmp_path / "partition.npz", replace(PART, attack={**PART.attack, **changes} if changes else {}))
     text = sentence(lambda: clients.load(archive, path, "digits", "patch", torch.device("cpu"), "share"))
     has(text, f"{path}: attack 'patch' does not match the partition ({words}", "delete the file")
-
-
-def test_too_few_samples_are_told_in_one_sentence() -> None:
-    halves = np.arange(40) % 2
-    has(sentence(lambda: draw(samples=41)), "samples: must be at most 40, the size of the data set, got 41")
-    text = sentence(lambda: draw(halves, classes=2, samples=2))
-    has(text, "client 0 gets 0 training", "both must be at least 1, so use fewer clients or another train_share")
-    has(sentence(lambda: draw(halves[:4], classes=2, train_share=1.0)), "client 0 gets 2 training and 0 test samples")

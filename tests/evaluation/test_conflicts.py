@@ -9,14 +9,15 @@ from fu.federation.local import Updates
 from fu.federation.task import State, Task
 from fu.methods import fedosd
 from tests.factories import SIZES, make_data, make_federation, make_partition, make_task, params_of
+from tests.federation.runs import count_calls
 
 
 def test_conflicts_reuse_the_rounds_updates_and_cost_nothing() -> None:
-    task, calls = make_task(), list[int]()
+    task = make_task()
     theta = task.original_model
     delta = task.federation.local_updates(theta, task.retained, 0).delta
     before = task.federation.cost.record()
-    task.federation.model.register_forward_pre_hook(lambda _, inputs: calls.append(len(inputs[0])))
+    calls = count_calls(task.federation.model)
     assert conflicts.count(task, theta, theta - delta.sum(0), 0) == {"conflicts": 2}
     assert conflicts.count(task, theta, theta + delta.sum(0), 0) == {"conflicts": 0}
     assert calls == []

@@ -7,14 +7,6 @@ import pytest
 
 from fu.data import archives
 from tests.faults import fuzz_files
-from tests.mistakes import process
-
-
-@pytest.mark.whole
-def test_damaged_files_are_read_right_or_told(tmp_path: Path) -> None:
-    status, output = process(tmp_path, "tests.faults.fuzz_files", "--cases", "200")
-    assert status == 0, output
-    assert output.splitlines()[-1].startswith("200 damaged files, none with a traceback")
 
 
 def test_the_first_failure_is_told_by_its_seed(

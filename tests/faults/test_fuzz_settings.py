@@ -1,20 +1,11 @@
 """What is written wrong ends in a plan or in one sentence; a failure or a hang ends with the seed of its case."""
 
 import time
-from pathlib import Path
 
 import pytest
 
 from fu.errors import UserError
 from tests.faults import fuzz_settings
-from tests.mistakes import process
-
-
-@pytest.mark.whole
-def test_damaged_settings_end_in_a_plan_or_a_sentence(tmp_path: Path) -> None:
-    status, output = process(tmp_path, "tests.faults.fuzz_settings", "--cases", "150")
-    assert status == 0, output
-    assert output.splitlines()[-1].startswith("150 damaged configs, papers, presets and tables, none with a traceback")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from fu.data.request import Request
-from fu.federation.kept import KeptModels
 from fu.federation.local import aggregate
 from fu.federation.sampled import drawn, places_of
 from fu.federation.sampled import trained as trained_on
@@ -19,44 +18,22 @@ from fu.federation.task import State, Task
 from fu.methods import fats_as_published as method
 from fu.training import fats
 from fu.training import fats_as_published as training
-from tests.factories import make_data, make_federation, make_partition, make_task
 from tests.federation.enumeration import Fixed, Outcome, System, distance, gathered, law
 from tests.federation.enumeration import drawn as draw_of
+from tests.training.test_fats import NONE, PART, firsts, keeping, task_of
 
-PART = make_partition((9, 12, 9, 10, 8, 11, 9, 10), trigger=False)
 ROUNDS, LEFT = 6, 3
-NONE = np.empty(0, np.int64)
-
-
-def task_of(request: Request | None = None, **more: Any) -> Task:
-    """Return a training's task; with a request, that of unlearning."""
-    data = make_data(PART)
-    data = type(data)(data.x, data.y, PART, 10, "all", None, request)
-    stream = "training" if request is None else "unlearning"
-    federation = make_federation(data, batch_size=3, local_epochs=None, local_steps=4, stream=stream, momentum=0.9)
-    task = make_task(federation, rounds=LEFT if request else ROUNDS, trained=False)
-    return replace(task, clients_per_round=2, with_replacement=True, **more)
-
-
-def original(folder: Path, every: int = 4) -> tuple[list[Tensor], KeptModels]:
-    """Return the model before each round and after the last, and those that the training kept."""
-    task = task_of()
-    kept = KeptModels.create(folder / "kept", range(0, ROUNDS, every), ROUNDS, task.federation.layout.size)
-    task = replace(task, kept=kept)
-    states = [training.start(task, training.Params())]
-    for round in range(ROUNDS):
-        states.append(training.step(task, training.Params(), states[-1], round))
-    return [state.theta for state in states], kept
-
-
-def firsts() -> dict[int, int | None]:
-    history = fats.history(task_of())
-    return {client: history.first_round(client) for client in range(8)}
 
 
 def unlearning(folder: Path, request: Request) -> tuple[Task, list[Tensor]]:
-    thetas, kept = original(folder)
-    return task_of(request, original=thetas[-1], kept=kept), thetas
+    """Return the task, and the model before each round of training and after the last."""
+    task = task_of(momentum=0.9, kept=keeping(folder, 4))
+    states = [training.start(task, training.Params())]
+    for round in range(ROUNDS):
+        states.append(training.step(task, training.Params(), states[-1], round))
+    thetas = [state.theta for state in states]
+    left = task_of(request, momentum=0.9, original=thetas[-1], kept=task.kept)
+    return replace(left, rounds=LEFT), thetas
 
 
 def test_it_begins_before_the_first_round_of_a_client_and_rebuilds_that_model(tmp_path: Path) -> None:
@@ -149,7 +126,7 @@ def test_it_would_be_exact_if_what_lay_between_were_made_up() -> None:
 @pytest.mark.parametrize(("clients", "same"), [((2, 2), True), ((0, 2), True), ((0, 2, 2), False)])
 def test_dropped_duplicates_change_the_model_from_three_draws_on(clients: tuple[int, ...], same: bool) -> None:
     """Clients 0 and 2 have 9 samples each. Algorithm 1 weights a client drawn twice of three times 2 / 3, not 1 / 2."""
-    task = replace(task_of(), clients_per_round=len(clients))
+    task = replace(task_of(momentum=0.9), clients_per_round=len(clients))
     shape = Shape(len(clients), ROUNDS, 4, 3)
     history = begin(dict(enumerate(PART.train)), shape, lambda *name: Fixed(*clients))
     theta = task.first_model()

@@ -172,6 +172,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (laid(shown={"methods": [*ALL, "fairness"], "against": ["retraining"]},
           methods={"fairness": {"params": {"variant": "as-published"}}}),
      "methods: 'fairness' reads test samples (variant: as-published), which audits probe; leave it out"),
+    (shown("clients", x="clint"), "x: 'clint' is not a coordinate of 'mnist-client0-share0.5'; did you mean 'client'?"),
     (shown("settles", metrics=["ulira_epsilon", "ulira_epsilon_low"]), "epsilon needs 'ulira_epsilon_high' as well"),
     (shown("costs", metrics=["ulira_epsilon"]), "an audit's score, and 'ulira_epsilon' is none; allowed: exposed"),
     (shown("exposed", metrics=["ulira_auc"]),

@@ -66,6 +66,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "claims.mine: kind interval judges audit results, but fig5 has none.",
     ),
     "no rows seed by seed": (claim(artefact="fig6"), "claims.mine: kind holdings has no per-seed rows"),
+    "a trend along nothing": (
+        claim(kind="trend", params={"of": {**OF, "at": {}}, "along": "alpha", "way": "rising"}),
+        "claims.mine: rows of fig5 have no 'alpha'",
+    ),
 }
 
 

@@ -497,6 +497,7 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
     [
         ("import importlib.util as u", 1, "importlib.util", HIDES),
         ("def f():\n    import runpy", 2, "runpy", HIDES),
+        ("from pkgutil import iter_modules", 1, "pkgutil", HIDES),
         ("x = __import__('os')", 1, "__import__", HIDES),
         ("def f(text):\n    return eval(text)", 2, "eval", HIDES),
         ("import sys as s\ns.path += ['x']", 2, "sys.path", HIDES),
@@ -505,6 +506,9 @@ def test_the_file_that_is_read_is_the_one_that_python_would_import(copy: Path, f
         ("from fu import plugins\nplugins.load('models', 'mlp')", 2, "fu.plugins.load", HIDES),
         ("from fu.plugins import *", 1, "fu.plugins.*", HIDES),
         ("from ..plugins import params", 1, "fu.plugins.params", HIDES),
+        ("from fu.federation import plugged\nplugged.training_of(x)", 2, "fu.federation.plugged.training_of", HIDES),
+        ("from fu.evaluation.values import measured", 1, "fu.evaluation.values.measured", HIDES),
+        ("from fu.data.dataset import about", 1, "fu.data.dataset.about", HIDES),
         ("from fu.methods import a\nRATE = a.METRICS['rate']", 2, "fu.methods.a.METRICS", UNREAD),
         ("from fu.methods.a import LABEL as m", 1, "fu.methods.a.LABEL", UNREAD),
         ("from fu.methods.a import *\nRATE = METRICS['rate']", 2, "METRICS", UNREAD),

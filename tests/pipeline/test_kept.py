@@ -101,6 +101,9 @@ def test_a_run_of_other_settings_is_not_replaced_and_an_outdated_one_is_not_kept
     assert (about["commits"], about["edited"], about["hours"]) == (["abcdef" * 6], False, 2.0)
     assert about["files"] == {name: checksum(folder / name) for name in about["files"]}
     assert {*about["files"]} == {"numbers.csv", "numbers.rows.csv.gz", "numbers.md"}
+    assert (about["preset"], about["seeds"]) == ("smoke", [0])
+    assert about["scenarios"] == {"small": {"label": "Small", "data": "digits"}}
+    assert [one.wrong for one in kept.kept(tmp_path / "kept")] == [[]]
     [line] = kept.keep(plan, ["toy_numbers", "toy_utility"], "mine", tmp_path / "kept")  # more of the same
     assert "kept 2 tables and figures" in line
     assert yaml.safe_load((folder / kept.ABOUT).read_text())["hours"] == 3.0  # of what both are made from, once

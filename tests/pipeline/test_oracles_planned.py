@@ -53,7 +53,7 @@ def test_the_job_reads_a_model_of_each_kind_and_seed_and_what_they_predict() -> 
 
 
 def test_the_card_says_where_settings_are_from() -> None:
-    stated = {
+    stated: dict[str, Any] = {
         "settings": {"training": {"lr": 0.3}, "data": {"partition": {"params": {"class_share": 0.2}}}},
         "scenarios": {"mnist-pat50": {"settings": {"total_rounds": 20}}},
     }

@@ -16,11 +16,11 @@ HIDDEN = 20
 TABLE = {"kind": "table", "title": "t", "caption": "c", "in_paper": False, "metrics": ["accuracy"]}
 
 
-def write(folder: Path, hidden: int = HIDDEN, clients: int = 10, seed: int = 0) -> None:
+def write(folder: Path, hidden: int = HIDDEN, clients: int = 10, samples: int = 1540, seed: int = 0) -> None:
     mlp = plugins.load("models", "mlp")
     torch.manual_seed(seed)
     torch.save(mlp.build((20, 20, 1), 10, mlp.Params(hidden=hidden)).state_dict(), folder / "model.pt")
-    parts = np.array_split(np.arange(1540), clients)
+    parts = np.array_split(np.arange(samples), clients)
     np.savez(folder / "split.npz", **{str(client): rows for client, rows in enumerate(parts)})  # type: ignore[arg-type]
 
 
@@ -71,8 +71,10 @@ def test_jobs_know_the_content_of_the_files(tmp_path: Path) -> None:
     [
         ({"hidden": 30}, {}, "model.pt: the weights do not fit the model: '1.bias' is (30,), expected (20,)."),
         ({"clients": 9}, {}, "split.npz: must have one array for each of 10 clients, named 0 to 9; it has 0, 1,"),
+        ({"samples": 1539}, {}, "split.npz: 1 of 1540 samples are in no list, the first is 1539."),
         ({}, {"samples": 900}, "data: partition: given lists all samples; set samples: null."),
         ({}, {"held_out": 10}, "data: partition: given lists all samples; set held_out: 0."),
+        ({}, {"server": 10}, "data: partition: given lists all samples; set server: 0."),
         ({}, {"test": "clients"}, "given lists training samples alone; set test: global, or split: merged."),
         ({}, {"method": "federaser"}, "method federaser: needs the history 'update_norms'; add it to settings."),
         ({}, {"training": {"history": ["update_norms"]}}, "no history of checkpoint can be recorded"),

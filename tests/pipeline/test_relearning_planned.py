@@ -120,6 +120,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"shown": {"metrics": ["retained_accuracy"]}}, "metrics: kind relearning needs forget_set_accuracy"),
     ({"shown": {"metrics": ["forget_set_accuracy", "asr"]}},
      "asr needs data.attack, which 'mnist-pat50' does not have"),
+    ({"shown": {"against": ["retraining"]}}, "against: lists no retraining of 'fats.training', with which 'fats'"),
     ({"shown": ALONE, "settings": {"data": {"forget": {"clients": None, "samples": 2}}}},
      "'mnist-pat50' needs data.forget.clients: kind relearning"),
 ]  # fmt: skip

@@ -45,11 +45,11 @@ class Locked(ClientData):
         return super().train(client, rows)
 
 
-def task_of(request: Request | None = None, seed: int = 3, **more: Any) -> Task:
+def task_of(request: Request | None = None, seed: int = 3, momentum: float = 0, **more: Any) -> Task:
     """Return a training's task; with a request, that of unlearning."""
     data = Locked(PLAIN.x, PLAIN.y, PART, CLASSES, "all", None, request)
     stream = "training" if request is None else "unlearning"
-    federation = make_federation(data, stream=stream, seed=seed, **LOCAL)
+    federation = make_federation(data, stream=stream, seed=seed, **{"momentum": momentum, **LOCAL})
     task = make_task(federation, rounds=6 * (len(request.waves) if request else 1), trained=False)
     return replace(task, **DRAWN, **more)
 
@@ -113,10 +113,15 @@ def sample_of(step: int) -> int:
     raise AssertionError
 
 
+def firsts() -> dict[int, int | None]:
+    """Return every client's first round, if it takes part."""
+    history = fats.history(task_of())
+    return {client: history.first_round(client) for client in range(8)}
+
+
 def clients_by_time() -> list[int]:
     """Return those who take part, by their first round."""
-    history = fats.history(task_of())
-    first = {client: history.first_round(client) for client in range(8)}
+    first = firsts()
     return sorted((k for k in first if first[k] is not None), key=lambda client: (first[client], client))
 
 

@@ -53,12 +53,14 @@ class Job:
         return all(self.names.get(name) == value for name, value in names.items())
 
 
-def until(true: Callable[[], object], seconds: float = 120) -> None:
+def until(
+    true: Callable[[], object], seconds: float = 120, problem: str = "nothing happened", pause: float = 0.02
+) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
+        assert time.monotonic() < end, problem
+        time.sleep(pause)
 
 
 class Graph:

@@ -1,8 +1,6 @@
 """What `fu.results` reads of finished runs, and what it refuses."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,8 @@ from fu.errors import UserError
 from fu.pipeline.provenance import certificate
 from fu.pipeline.provenance.certificate import Certificate
 from fu.pipeline.provenance.paths import certificate_of
-from tests.workflow.project import REPOSITORY, Project
+from tests.mistakes import python
+from tests.workflow.project import Project
 
 COLUMNS = [
     *("paper", "scenario", "training", "method", "point", "chosen", "seed", "role"),
@@ -224,15 +223,8 @@ def test_results_are_found_from_any_folder_of_a_project_without_snakemake_and_to
     )
     found = []
     for folder in (toy.root, toy.root / "workflow/papers"):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=folder,
-            env={"PYTHONPATH": str(REPOSITORY)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        found.append(done.stdout)
+        status, output = python(folder, "-c", code)
+        assert status == 0, output
+        found.append(output.splitlines()[0])
     frame = results.evaluations(root=toy.root / "results")
-    assert found == [f"{len(frame)} {len(results.artefact('toy', 'numbers', root=toy.root / 'results'))}\n"] * 2
+    assert found == [f"{len(frame)} {len(results.artefact('toy', 'numbers', root=toy.root / 'results'))}"] * 2

@@ -143,6 +143,7 @@ WRONG: list[tuple[Any, ...]] = [
      "training safari: safari trains on the server's data; set data.server"),
     ("methods/safari", {"label": "S", "plugin": "fedosd", "source": "a test"},
      "methods: 'safari' is already the name of a training; choose another name"),
+    ("artefacts/numbers/trainings", ["safary"], "there is no training 'safary'; did you mean 'safari'?"),
     ("artefacts/numbers/against", ["fedagv"], "there is no training or method 'fedagv'; did you mean 'fedavg'?"),
     ("trainings/safari/settings/data/absent", 1, "trainings.safari", "'data'"),
     ("trainings/safari/grid/recovery.lr", [0.1, 0.2],

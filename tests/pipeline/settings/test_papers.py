@@ -45,7 +45,10 @@ YAMLS: dict[str, tuple[str | bytes, str]] = {
         "a: !!int x",
         "is not valid YAML (invalid literal for int() with base 10: 'x').",
     ),
-    "a Python object": ("a: !!python/object:os.system {}", "is not valid YAML (could not determine a constructor for"),
+    "a Python object": (
+        "a: !!python/object:os.system {}",
+        "line 1: is not valid YAML (could not determine a constructor for",
+    ),
     "not UTF-8": (b"a: \xff", "is not valid YAML (not UTF-8)."),
 }
 

@@ -1,4 +1,4 @@
-"""Shadow models: each trains as the attacked model on a half of its own, and what they say is kept."""
+"""Shadow models: each trains as the attacked model on a half of its own, and what they say is kept to attack with."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from fu.data.request import Request
 from fu.federation import driver, plugged
 from fu.federation.local import Federation, LocalTraining
 from fu.federation.task import State, Task
-from fu.pipeline.stages import shadow
+from fu.pipeline.provenance.catalogue import metrics_of
+from fu.pipeline.stages import evaluate, shadow
 from fu.plugins import Choice
 from fu.seeds import derive_integer
 from fu.training import fedavg
@@ -31,6 +32,7 @@ from tests.pipeline.stages.scene import (
     SEED,
     Scene,
     make_scene,
+    model,
     noted_tests,
 )
 
@@ -224,3 +226,12 @@ def test_a_shadow_that_diverges_is_left_out(scene: Scene, monkeypatch: pytest.Mo
     assert (found.number, int(found.asked)) == (2, 3)
     assert np.array_equal(found.inside, whole.inside[[0, 2]])
     assert np.array_equal(found.member_logits, whole.member_logits[[0, 2]])
+
+
+def test_an_evaluation_attacks_with_what_was_kept(scene: Scene) -> None:
+    made(scene)
+    scene("run/x.shadows.npz").rename(scene("shadows.npz"))
+    scene.save("original", model(0))
+    scene("original.csv").touch()
+    spec = evaluate.Spec(**{**MODEL, "attack": None}, roles=("original",), evaluators=("membership",))
+    assert {row["metric"] for row in scene.evaluate(spec)} == {metric.name for metric in metrics_of("membership")}
