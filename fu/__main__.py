@@ -1,4 +1,4 @@
-"""The commands behind make's targets, with its variables: `python -m fu reproduce TARGETS=fedosd_table8 CORES=2`."""
+"""The command line, with make's targets and variables: `python -m fu reproduce TARGETS=fedosd_table8 CORES=2`."""
 
 import importlib.util
 import json
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     given = {name: value for name, value in given.items() if value or name == "CORES"}  # as make takes them
     if not importlib.util.find_spec("snakemake"):
         raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
-    if command in ("oracles", "unlock") and (code := printed(command, given)):  # refuses what cannot be
+    if command in ("oracles", "unlock") and (code := report(command, given)):  # refuses what cannot be
         return code
     if command == "unlock":
         return exit_code_of([*snakemake({**given, "TARGETS": ""}), "--unlock"])
@@ -42,12 +42,12 @@ def main(arguments: Sequence[str]) -> int:
         if code := exit_code_of(snakemake(given)):
             return code
         command = "results"
-    return printed(command, given)
+    return report(command, given)
 
 
-def printed(command: str, given: Mapping[str, str]) -> int:
-    """Print what a command prints, and return its exit code."""
-    from fu.pipeline.cli import show  # not before Snakemake has ended, beside which it would take memory
+def report(command: str, given: Mapping[str, str]) -> int:
+    """Print a command's report and return its exit code."""
+    from fu.pipeline.cli import show  # only now: during a run its libraries would take memory
 
     return show.run(command, given)
 
@@ -91,7 +91,7 @@ def settings(given: Mapping[str, str]) -> list[str]:
     """Return what make's variables set in the config; YAML strings, so that a folder named 12 is not a number."""
     from fu.pipeline.settings import papers
 
-    keys = {key: given[name] for name, key in papers.VARIABLES.items() if name in given}
+    keys = {key: given[name] for name, key in papers.MAKE_VARIABLES.items() if name in given}
     return [f"{key}= {json.dumps(value, ensure_ascii=False)} " for key, value in keys.items()]
 
 

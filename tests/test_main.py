@@ -12,7 +12,7 @@ from snakemake.cli import parse_config
 
 from fu import __main__ as command_line
 from fu.errors import UserError, worded
-from fu.pipeline.settings.papers import VARIABLES
+from fu.pipeline.settings.papers import MAKE_VARIABLES
 from tests.mistakes import process
 from tests.workflow.project import REPOSITORY
 from tests.workflow.test_make import WILD
@@ -43,11 +43,11 @@ def test_snakemake_is_told_targets_and_settings_and_its_failure_is_ours(monkeypa
     command_line.main(["reproduce", "PROFILE=", "PRESET=", "TARGETS="])  # as make takes them
     assert called[3][-4:] == usual
     for value in WILD:
-        given = dict.fromkeys((*VARIABLES, "TARGETS"), value)
+        given = dict.fromkeys((*MAKE_VARIABLES, "TARGETS"), value)
         command_line.main(["reproduce", *(f"{name}={text}" for name, text in given.items())])
         words = called[-1][called[-1].index("--config") + 1 :]
         assert words[3:] == ["--", *value.split()] * bool(value.split())
-        assert parse_config(words[:3]) == dict.fromkeys(VARIABLES.values(), value)
+        assert parse_config(words[:3]) == dict.fromkeys(MAKE_VARIABLES.values(), value)
 
 
 CHILD = """
@@ -115,7 +115,7 @@ def test_a_profile_without_its_plug_in_gets_one_sentence(monkeypatch: pytest.Mon
 
 
 def test_nothing_is_unlocked_where_a_run_is_active(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_line, "printed", lambda command, given: 7)
+    monkeypatch.setattr(command_line, "report", lambda command, given: 7)
     monkeypatch.setattr(command_line, "exit_code_of", lambda command: pytest.fail("unlocked"))
     assert command_line.main(["unlock"]) == 7
 

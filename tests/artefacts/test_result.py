@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image
 
 from fu import plugins
 from fu.artefacts.drawing import styled
@@ -117,6 +119,17 @@ def test_a_style_says_how_wide_a_picture_is_how_large_its_letters_are_and_the_re
     assert axis.get_xticklabels()[0].get_fontsize() == 8
     assert axis.xaxis.get_gridlines()[0].get_visible()
     assert not made(entry).figure.axes[0].xaxis.get_gridlines()[0].get_visible()
+
+
+@pytest.mark.parametrize(("size", "pixels"), [((7, 16), (875, 2000)), ((16, 4), (1600, 400)), ((4, 3), (800, 600))])
+def test_a_png_is_as_sharp_as_its_size_allows(size: tuple[int, int], pixels: tuple[int, int], tmp_path: Path) -> None:
+    """At most 1,600 x 2,000 pixels and 200 to an inch, by hand: 2,000 / 16 = 125 to an inch."""
+    entry = make_entry("curves", preset="paper")
+    figure = Figure(figsize=size)
+    figure.add_axes((0, 0, 1, 1), xticks=[], yticks=[])
+    *_, png = written(Result(pd.DataFrame(), "", figure), entry, tmp_path)
+    with Image.open(png) as image:
+        assert image.size == pytest.approx(pixels, rel=0.02)  # with the margin
 
 
 def test_fonts_are_embedded_and_files_have_no_dates(tmp_path: Path) -> None:

@@ -74,7 +74,6 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         "PAPERS",
         "DATA_DIR",
         "TARGETS",
-        "PROFILE",
         "CELL",
         "BUNDLE",
         "RUN",
@@ -85,22 +84,17 @@ def test_words_reach_their_programs_as_they_are(make: Make) -> None:
         "CSV",
     ]
     for k, value in enumerate(WILD):
-        given = {name: value for name in names if name != "PROFILE"}
-        words = [f"{name}={text}" for name, text in given.items()] if k % 2 else []
-        environment = {} if words else given
+        words, environment = [f"{name}={value}" for name in names], dict.fromkeys(names, value)
+        given, other = (words, {}) if k % 2 else ([], environment)
         for name in ("show", "keep", "unlock"):
-            assert make.calls(name, *words, **environment) == [["python", "", "-m", "fu", name, *pairs(given)]]
+            assert make.calls(name, *given, **other) == [["python", "", "-m", "fu", name, *words]]
         for name in ("reproduce", "oracles"):
-            called = ["python", "", "-m", "fu", name, *pairs(given), f"CORES={value}"]
-            assert make.calls(name, *words, **environment, CORES=value) == [called]
-        [(program, folder, *words)] = make.calls("contract", f"PLUGINS={value}")
-        assert [program, folder, *words[:2], words[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
+            called = ["python", "", "-m", "fu", name, *words, f"CORES={value}"]
+            assert make.calls(name, *given, **other, CORES=value) == [called]
+        [(program, folder, *called)] = make.calls("contract", f"PLUGINS={value}")
+        assert [program, folder, *called[:2], called[-1]] == ["python", value, "-m", "pytest", "tests/contract"]
     for name in ("benchmark", "benchmark-peers"):
         assert make.calls(name, "DATA_DIR=a b")[0][-1] == "--data-dir=a b"
-
-
-def pairs(given: dict[str, str]) -> list[str]:
-    return [f"{name}={text}" for name, text in given.items()]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What make's commands print: list results, explain, estimate and verify them, bundle and compare runs, audit."""
+"""The reports of make's commands: list results, explain, estimate and verify them, bundle and compare runs, audit."""
 
 import contextlib
 import io
@@ -25,7 +25,7 @@ from fu.pipeline.page import write as page
 from fu.pipeline.plan import commands
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import PACKAGES, ROOT
-from fu.pipeline.settings.papers import VARIABLES, config_file, files, read_yaml
+from fu.pipeline.settings.papers import MAKE_VARIABLES, config_file, files, read_yaml
 from fu.pipeline.settings.records import Artefact
 
 LARGER = {"smoke": "reduced", "reduced": "paper"}  # presets, in the order in which a person tries them
@@ -173,7 +173,7 @@ WITH_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
 
 
 def lines_of(command: str, given: Mapping[str, str]) -> tuple[Iterable[str], bool]:
-    """Return the lines that a command prints for make's variables, and whether they say that something is wrong."""
+    """Return the lines of a command's report, and whether they name a problem; `given`: make's variables."""
     targets = given.get("TARGETS", "").split()
     match command:
         case "show":
@@ -211,12 +211,14 @@ def lines_of(command: str, given: Mapping[str, str]) -> tuple[Iterable[str], boo
 
 
 def _plan(given: Mapping[str, str]) -> Plan:
-    """Return the plan of config.yaml, with what make's variables set in it."""
-    return Plan({**read_yaml(config_file()), **{key: given[name] for name, key in VARIABLES.items() if name in given}})
+    """Return the plan of config.yaml, overridden by make's variables."""
+    return Plan(
+        {**read_yaml(config_file()), **{key: given[name] for name, key in MAKE_VARIABLES.items() if name in given}}
+    )
 
 
 def run(command: str, given: Mapping[str, str]) -> int:
-    """Print what a command prints, an error as one sentence, and return the exit code."""
+    """Print a command's report, or one sentence after an error, and return the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # the reader may have seen enough
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # where a terminal has no ±

@@ -130,6 +130,6 @@ def _plan(config: Mapping[str, Any], seeds: int | None) -> Plan:
 
 
 def _hours(plan: Plan, artefact: str) -> float:
-    """Return the core hours of all jobs behind an artefact of the one paper of a plan."""
+    """Return the core hours of all jobs that an artefact needs; the plan is of one paper."""
     [paper] = plan.papers
     return sum(job.seconds for job in plan.behind(plan.asked([f"{paper}_{artefact}"]))) / 3600

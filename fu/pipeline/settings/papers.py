@@ -19,7 +19,7 @@ from fu.pipeline.settings.records import Artefact, Config, Method, Paper, Preset
 Model = TypeVar("Model", bound=BaseModel)
 Made = TypeVar("Made")
 LAYERS = 3  # paper, preset, overrides
-VARIABLES = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}  # make's, and keys of config.yaml
+MAKE_VARIABLES = {"PRESET": "preset", "PAPERS": "papers", "DATA_DIR": "data_dir"}  # keys of config.yaml
 SOURCED = {"value", "source"}
 ENTRIES: dict[str, type[BaseModel]] = {
     "scenarios": Scenario,
