@@ -6,10 +6,10 @@
 # make why            list the jobs that would run, and why       TARGETS
 # make plan           estimate jobs, hours, memory, disk space and downloads   TARGETS
 # make decide         list what would decide each claim still open on real data, and at what cost   TARGETS
-# make verify         check that no result was changed and that every table and figure matches its inputs
+# make verify         check that no result was changed and that every table and figure matches its inputs   TARGETS
 # make bundle         zip tables and figures for sharing, without models and data (docs/sharing.md)   TARGETS
 # make verify BUNDLE=...    check a bundle: no file changed, none missing
-# make keep RUN=...   copy tables and figures into docs/measurements (docs/sharing.md)   TARGETS
+# make keep RUN=... TARGETS=...   copy tables and figures into docs/measurements (docs/sharing.md)
 # make compare A=... B=...  show how two runs differ: results folders (results/smoke) or bundles   TARGETS
 # make oracles        zip original and retrained models for audits without training (docs/oracles.md)   TARGETS
 # make audit          audit your models' logits from such an archive   ORACLES=... PREDICTIONS=... CSV=...

@@ -1,6 +1,6 @@
 """Metrics of models against a coordinate of scenarios or a setting of grids (as SAFARI Figures 2 and 4).
 
-Models are those of the last stage. Where the setting is one of post-training, what it starts from stands before.
+Models are those of the last stage. For a setting of post-training, what it starts from is shown first.
 """
 
 from collections.abc import Hashable

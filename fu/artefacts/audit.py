@@ -152,7 +152,7 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
     """Explain verdicts and columns."""
     number = len(family(frame, entry))
     made = (
-        f"{len(entry.seeds)} models of each kind, which differ in first weights and draws alone: unlearned ones are "
+        f"{len(entry.seeds)} models of each kind, which differ only in initial weights and random draws: unlearned ones are "
         "compared with as many retrained and original ones, by their predictions on fixed samples."
     )
     if not number:

@@ -18,7 +18,7 @@ NEEDS = ("against",)
 COLUMNS = ["scenario", "method", "reference", "left", "audit", "p", "found", "claimed"]
 POWER = "power"
 READ = (
-    "Bold: found. –: not found. !: the audit claims to see this control and does not, or finds a model without the "
+    "Bold: found. –: not found. !: the audit misses a control that it must find, or finds models without the "
     "client; it judges no method with this reference. In parentheses: p, corrected for the {number} tests of this "
     "table. Power: how often this many models of such a control would be found, at the level that holds for all tests."
 )

@@ -41,7 +41,7 @@ FROM = "Before the request a curve is the training that its method starts from."
 BACK_MEANS = (
     f"{BACK.capitalize()}: rounds until the mean stays at most {NEAR} worse than before the request; 0: it never is "
     f"worse. {TIME['time_steps'].capitalize()}: computed since the request, in each round those of the slowest client; "
-    f"{TIME['replayed']}: only to rebuild an earlier model. Of several requests in a row each has its number."
+    f"{TIME['replayed']}: only to rebuild an earlier model. Consecutive requests have one number each."
 )
 FAR = 10  # values without bounds that differ by more are drawn on a logarithmic axis
 

@@ -55,7 +55,7 @@ def collect(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """
     score = entry.metrics[0]
     if score.better != "higher" or score.unit != "fraction":
-        raise UserError(f"{entry.artefact}: gains need a fraction of which more is better; {score.name} is none.")
+        raise UserError(f"{entry.artefact}: gains need a fraction that is better when higher; {score.name} is not one.")
     ours, theirs = frame[~frame["published"] & (frame["stage"] == ORIGINAL)], printed(frame, entry)
     paper = theirs.set_index(["scenario", "method", "metric"])["value"].to_dict()
     trainings, settings = [method for method in entry.methods if method.trains], _settings(entry)
@@ -230,7 +230,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         called,
         f"Gain: difference in {score} between two models of the same seed, mean over seeds.",
         f"–: the 95% interval of the mean gain (paired t) reaches into [−{WITHIN:g}, {WITHIN:g}] points; number and "
-        "interval stand in the csv. One seed has no interval, and its gain is not marked.",
+        "interval are in the csv. One seed has no interval, and its gain is not marked.",
         notes.deviations(entry),
         f"over: the one with the higher mean {score}, over the seeds that all have." if len(entry.against) > 1 else "",
         "Diverged: seeds left out, of a gain those in which either model diverged." if frame["diverged"].any() else "",

@@ -76,7 +76,7 @@ def group(entry: Entry) -> Groups:
                 if found.setdefault(spot[:3], spot) is not spot and method.name not in once:
                     raise UserError(
                         f"{entry.artefact}: {spot.trial.name} of {spot.scenario} and {found[spot[:3]].trial.name} of "
-                        f"{found[spot[:3]].scenario} would be one point; name in lines or panels what tells them apart."
+                        f"{found[spot[:3]].scenario} would coincide; separate them by lines or panels."
                     )
                 lines.setdefault(line.name, line)
     trials = {
@@ -99,7 +99,7 @@ def regrouped(entry: Entry, groups: Groups) -> Entry:
         shown = [entry.scenario(spot.scenario) for spot in groups.spots if spot.panel == panel.name]
         if len({(scenario.rounds, scenario.requests) for scenario in shown}) > 1:
             raise UserError(
-                f"{entry.artefact}: {panel.label} has scenarios with different rounds; tell them apart in panels."
+                f"{entry.artefact}: {panel.label} has scenarios with different rounds; separate them by panels."
             )
     return entry.model_copy(update={"scenarios": groups.panels, "methods": groups.lines, "chosen": {}})
 

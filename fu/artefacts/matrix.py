@@ -79,8 +79,8 @@ FLOOR = (
     "Final models. Retraining: mean of the repeats, which differ in their draws alone, ± s, their deviation within a "
     f"seed. {LIKE}, grey: like retraining, as the difference from the repeats of the same seed, mean over S seeds, is "
     f"at most t s sqrt((1 + 1/n) / S), n repeats, t with S(n - 1) degrees of freedom: {100 * LEVEL:g}% of further "
-    "repeats are. Nothing is tested where no seed has two repeats. None is bold: what is like retraining is tied. "
-    "Deviations over seeds stand in the csv."
+    "repeats are. Nothing is tested where no seed has two repeats. None is bold: methods like retraining are tied. "
+    "Standard deviations over seeds are in the csv."
 )
 WRITTEN = (
     "Implemented from: the paper, the authors' code or both; second-hand: from an abstract, others' descriptions or "

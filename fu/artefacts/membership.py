@@ -39,7 +39,7 @@ SPREAD = (
     "that over trainings."
 )
 POWER = (
-    "Members are samples of what is forgotten; used in training are those in one of its batches. In parentheses: AUC "
+    "Members are forgotten samples; used in training are those in any training batch. In parentheses: AUC "
     f"± {BEYOND:g} standard errors of random guessing, on so many members (all six intervals of a model hold "
     "together with 95%). Bold: the interval lies above 50, so that the attack detects members; where none is bold "
     "before the request, 50% after it says nothing."

@@ -50,8 +50,8 @@ BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
     "Differences are means over {clients} clients. In parentheses: confidence intervals over clients, 95% for all "
     "{number} differences of the table together. In 95% of cases another retraining differs from the mean of the "
-    f"repeats by at most the margin. {LIKE}, grey: like retraining, the interval lies within the margin. Bold: unlike "
-    "retraining, it lies outside. Otherwise undecided."
+    f"repeats by at most the margin. {LIKE}, grey: like retraining (the interval lies within the margin). Bold: unlike "
+    "retraining (it lies outside). Otherwise undecided."
 )
 BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
 COST = (

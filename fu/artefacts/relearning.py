@@ -44,9 +44,9 @@ CURVE = ["scenario", "method", "attack", "metric", "round"]
 
 READ = (
     f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
-    "model's, mean over models; 0: it is so before anybody trains; >: some models never are, and count as if they "
+    "model's, mean over models; 0: already before training; >: some models never are, and count as if they "
     f"were after the last round. {LIKE}, grey: not significantly sooner than with retraining; in a heading: the attack "
-    "fails its own controls, so that no method is judged by it. The other columns: before the attack → after it; of "
+    "fails its own controls, so it judges no method. The other columns: before the attack → after it; of "
     "ω⁰ before it."
 )
 
@@ -75,7 +75,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         for several in judged.values()
     ]
     how = [
-        f"{one.repeats} models of each method train on for {one.rounds} rounds with the rates of post-training: all "
+        f"{one.repeats} models per method continue training for {one.rounds} rounds at the rates of post-training: all "
         f"retained clients, or the forgotten client on {one.samples} of its samples, which are the same for all models "
         "and are not measured on."
         for one in (scenario.relearning for scenario in entry.scenarios)

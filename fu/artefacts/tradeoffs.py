@@ -37,10 +37,10 @@ PUBLISHED = {"metrics": ("V", "S", "V + S", "Q", "harm")}
 BY_SEED = ("V", "S", "V + S", "Q", "harm")  # of the first metric
 QUANTITIES = {
     "V": "mean loss of accuracy of the retained clients against w_r*, their own optimum",
-    "S": "what all lose on average against w*, the optimum of all",
+    "S": "mean loss of accuracy of all clients against w*, their optimum",
     "V + S": "their sum",
     "Q": "mean distance of the retained clients' losses against w* from their mean",
-    "harm": "the largest loss of a client that stays, against ω⁰",
+    "harm": "the largest loss of a retained client, against ω⁰",
 }
 DRAWN = ("V", "S", "V + S")
 KEYS = ["scenario", "method", "trial", "stage", "metric", "quantity"]

@@ -1,6 +1,6 @@
 """Verdicts on the paper's claims: in each scenario and overall, for our numbers and for the paper's own.
 
-Statistics, levels and what is called undecided stand in `fu.claims.judging`. Not judged is what rests on other data
+`fu.claims.judging` defines statistics, levels and undecided. Not judged is what rests on other data
 than the paper's, on an attack that left nothing to forget, or on runs without numbers.
 """
 
@@ -24,19 +24,19 @@ ALL = ""  # in place of a scenario: all of them
 COLUMNS = ["claim", "scenario", "verdict", "over", "mean", "low", "high", "n", "needed", "needed_90", "note"]
 COLUMNS += ["published", "published_value", "reason", "against", "text", "place", "artefact", "kind"]
 TERMS = (
-    "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, where a "
-    "t-test at 2.5% on one side says so, corrected for the number of scenarios (Holm) and of rivals; else it is "
-    "undecided. In all it holds where it does in every scenario that is judged, and does not with one. Mean and "
+    "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, by a "
+    "one-sided t-test at 2.5%, corrected for the number of scenarios (Holm) and of rivals; else it is undecided. "
+    "Overall it holds if it holds in every judged scenario, and does not if it does not in one. Mean and "
     "interval are those of the deciding rival; the interval has the level of the verdict that the mean favours: 95% "
     "with one scenario and, where the mean contradicts the claim, one rival. "
-    f"Fewer than {LEAST} seeds decide no mean. Unseen: the share of all seeds that may be exceptions (with 95% "
+    f"A mean needs at least {LEAST} seeds. Unseen: the share of all seeds that may be exceptions (with 95% "
     "confidence) though none of these is. Where seeds form two groups far apart, their shares are tested exactly, too. "
     "A diverged run counts as infinitely bad, a time that never ends as infinite: where there is one, the median is "
-    "tested, by signs. Would decide: how many seeds, with a chance of one half and of nine tenths, if mean and "
-    "deviation stay as they are seen. A number with its own interval, as an audit's, is decided where all of it lies "
-    "on one side, not corrected. Of one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
-    "in which they took hold. Paper: the same predicate, of the numbers that it prints, without a test, as it prints "
-    "no spread; not where its own backdoor did not take hold."
+    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths, if mean and "
+    "standard deviation stay as observed. A number with its own interval, as an audit's, is decided where all of it lies "
+    "on one side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
+    "in which they took hold. Paper: the same predicate on its own numbers, without a test, as it reports no "
+    "spread; omitted where its own backdoor did not take hold."
 )
 
 

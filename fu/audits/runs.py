@@ -4,12 +4,12 @@ Averages over models pass a method that does nothing in a few of its runs. Here 
 itself: by the log likelihood ratio of original against retrained models, summed over the samples of a probe as if they
 were independent, with one variance for both kinds (linear discriminant analysis). It is compared with the ratios of the
 retrained models, each from a fit without it, in units of their deviation. The largest, the second and the fourth
-largest ratio are tested, as far as they exceed that of every retrained model. No test of relabelling can find so few
+largest ratio are tested, as far as they exceed that of every retrained model. No permutation test can detect so few
 runs, so their tails are assumed: the chance is that of so many runs as far out if all were retrained and their ratios
 followed Student's t with three degrees of freedom, or an exponential distribution, whichever gives more, by simulation.
 It is multiplied by the number of ratios that are tested and of probes (Bonferroni). In simulations of 8, 16 and 32
 runs that are normal, t with three degrees of freedom, exponential or bimodal with equal modes, the level is kept. A
-rare second mode of which no retrained run is an example would be taken for the client.
+rare second mode that no retrained run shows would be mistaken for the client.
 
 Attacker model: can train retrained and original models and observes the predictions of one model.
 

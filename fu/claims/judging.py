@@ -20,7 +20,7 @@ from fu.claims.testing import LEAST, Mean, Median, Numbers, of
 LEVEL = 0.025  # on one side
 DIGITS = 12  # what differs less is rounding
 NO_SEED = -1
-FEW = f"fewer than {LEAST} seeds decide no mean"
+FEW = f"a mean needs at least {LEAST} seeds"
 
 Region = tuple[float, float]
 Verdict = Literal["holds", "does not hold", "undecided", "not judged"]

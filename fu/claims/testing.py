@@ -115,7 +115,7 @@ class Median(NamedTuple):
     def note(self) -> str:
         """How many values are infinite."""
         far = np.isinf(self.values).sum()
-        return f"without a finite number on {far} of {len(self.values)} seeds, so of the median, by signs"
+        return f"infinite on {far} of {len(self.values)} seeds, so a sign test of the median"
 
     def p(self, bound: float, sign: int, closed: bool = False) -> float:
         """Return the p-value for a median beyond a bound; ties count in favour only if the bound is closed."""

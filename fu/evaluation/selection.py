@@ -14,10 +14,10 @@ def rule(what: str, roles: Sequence[str], seeds: Sequence[int]) -> str:
     first, *later = [ROLES[role] for role in roles]
     then = "".join(f", then the same{place}" for place in later)
     few = f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
-    best = f"highest {'mean ' * (len(seeds) > 1)}{what} on validation data{first}{then}, then the first"
+    best = f"highest {'mean ' * (len(seeds) > 1)}{what} on validation data{first}{then}, ties to the first"
     if len(seeds) == 1:
-        return f"on {few}: {best}; if all diverged, the last to do so"
-    return f"on {few}: fewest diverged, then {best}; if all diverged, the last to do so"
+        return f"on {few}: {best}; if all diverged, the last to diverge"
+    return f"on {few}: fewest diverged, then {best}; if all diverged, the last to diverge"
 
 
 def score(evaluations: Sequence[Evaluation], role: str, terms: Terms) -> float | None:

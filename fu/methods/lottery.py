@@ -1,4 +1,4 @@
-"""Does nothing in one of several runs, and retrains in the others (our choice: a control that means do not show).
+"""Does nothing in one of several runs, and retrains in the others (our choice: a control that averages hide).
 
 The run with seed s does nothing if s is a multiple of `period`: of consecutive seeds, one in every `period`. Stores
 nothing; communicates what the training does, and nothing where it does nothing.

@@ -225,7 +225,7 @@ def test_trainings_alone_have_a_panel_for_each_scenario() -> None:
 
 def test_a_panel_has_scenarios_of_equal_rounds() -> None:
     scenarios = tuple(s.model_copy(update={"rounds": (2, None)} if s.at["n"] == 50 else {}) for s in SCENARIOS)
-    with pytest.raises(UserError, match="p = 2 has scenarios with different rounds; tell them apart in panels"):
+    with pytest.raises(UserError, match="p = 2 has scenarios with different rounds; separate them by panels"):
         made(*grouped(scenarios=scenarios, methods=(make_fedavg(scenarios), make_safari(scenarios))))
 
 
@@ -355,7 +355,7 @@ def test_requests_in_a_row_have_a_line_and_a_number_each() -> None:
     _, fats, frs = cells(result.body)[:3]
     assert fats[2:] == ["2, 2, 2", "10, 10, 10", "3, 3, 3"]
     assert frs[2:] == ["never, 2, 2", "20, 20, 20", "3, 3, 3"]  # the second counts from where the first had come
-    assert "Of several requests in a row each has its number." in result.body
+    assert "Consecutive requests have one number each." in result.body
 
 
 def test_time_is_that_of_unlearning_without_post_training() -> None:

@@ -327,7 +327,9 @@ def test_a_coordinate_of_zero_is_a_place() -> None:
 @pytest.mark.parametrize("metric", ["asr", "distance", "steps"])
 def test_a_metric_that_has_no_gain_in_points_is_refused(metric: str) -> None:
     entry = make_entry("gains", metrics=(metric,))
-    with pytest.raises(UserError, match=f"thing: gains need a fraction of which more is better; {metric} is none."):
+    with pytest.raises(
+        UserError, match=f"thing: gains need a fraction that is better when higher; {metric} is not one."
+    ):
         made(entry)
 
 

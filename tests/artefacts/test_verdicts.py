@@ -137,7 +137,7 @@ def test_it_is_said_over_how_many_scenarios_a_verdict_is() -> None:
 
 def test_infinite_numbers_are_counted_and_shown() -> None:
     result = made(entry_of("one", scenarios=("a",)), judged({"one": {"a": [2.0, inf, 3.0, 1.0, inf, 4.0]}}))
-    said = "holds (without a finite number on 2 of 6 seeds, so of the median, by signs)"
+    said = "holds (infinite on 2 of 6 seeds, so a sign test of the median)"
     assert ["one", "A", said, "3.5", "1 to ∞", "6", "39%", "–", "–"] in cells(result.body)
     assert row(result.frame, "one", "a")["note"] in said
 

@@ -95,7 +95,7 @@ def test_a_score_is_the_sum_of_its_terms_some_of_them_subtracted() -> None:
 
 
 def test_the_rule_is_said_in_words() -> None:
-    first, last = "highest {}Accuracy on validation data{}, then the first", "if all diverged, the last to do so"
+    first, last = "highest {}Accuracy on validation data{}, ties to the first", "if all diverged, the last to diverge"
     expected = f"on seed 3: {first.format('', '')}; {last}"
     assert selection.rule("Accuracy", ["original"], [3]) == expected
     stages = " after unlearning, then the same after post-training"

@@ -170,7 +170,7 @@ def test_the_point_of_a_training_is_chosen_by_what_the_paper_says(with_toy: Path
         "terms": (("accuracy_held_out", 1),),
         "roles": ("original",),
     }
-    told = "on seed 0: highest Accuracy on validation data, then the first"
+    told = "on seed 0: highest Accuracy on validation data, ties to the first"
     assert getattr(job.spec, "rule").startswith(told)  # noqa: B009
 
 

@@ -163,7 +163,7 @@ def test_a_submitting_process_that_is_to_end_does_while_its_jobs_go_on(queue: Qu
     assert run.wait(100) == 128 + signal.SIGTERM  # its job still waits for `go`, and may still write
     assert run.stdout
     shown = os.read(run.stdout.fileno(), 100_000).decode()
-    words = "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make."
+    words = "error: ended by SIGTERM; queued jobs continue, and the same command resumes from their results."
     assert shown.splitlines()[-1] == words
     assert list(queue.root.glob(".snakemake/locks/*")) == []
     (queue.root / "go").touch()

@@ -9,6 +9,7 @@ import yaml
 from jinja2 import Template
 from pydantic import BaseModel
 
+from fu.artefacts.entry import Claim
 from fu.artefacts.style import Figures
 from fu.data.forget import Forget
 from fu.pipeline.provenance.digest import ROOT
@@ -45,6 +46,7 @@ SECTIONS: dict[str, type[BaseModel]] = {  # by the heading of each
     "trainings.{name}": records.Trained,
     "methods.{name}": records.Method,
     "artefacts.{name}": records.Artefact,
+    "claims.{name}": Claim,
     "A preset (workflow/presets/{name}.yaml)": records.Preset,
 }
 

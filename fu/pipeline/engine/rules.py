@@ -305,7 +305,7 @@ class Engine:
         self.snakemake.unlock()
         self.screen.end()
         print(
-            "error: ended by SIGTERM; jobs in the queue go on, and the same command goes on from what they make.",
+            "error: ended by SIGTERM; queued jobs continue, and the same command resumes from their results.",
             file=sys.stderr,
             flush=True,
         )

@@ -104,7 +104,7 @@ def readme(card: Mapping[str, Any], name: str) -> str:
     parts = [
         f"# Oracles: {card['label']}",
         f"Original and retrained models of the scenario `{card['paper']}/{card['scenario']}` of fu at preset "
-        f"`{card['preset']}`, with what they answer on fixed probes, to audit a method without training. The models of "
+        f"`{card['preset']}`, with their outputs on fixed probes, to audit a method without training. The models of "
         "a kind differ in their seeds alone. A retrained model repeats the training of the original one with the same "
         "seed, without what is forgotten and from other initial weights.",
         _table(("", ""), _facts(card)),

@@ -256,7 +256,7 @@ def _make(main: Callable[[S, F, Options], None], spec: S, files: F, options: Opt
                     f"{spec.stage}: this job does not fit into the GPU's memory; let fewer jobs share it "
                     "(jobs_per_gpu) or use a smaller batch_size, a GPU with more memory, or device: cpu."
                 )
-            print(f"{spec.stage}: the GPU's memory is full; once more, alone on it.", file=sys.stderr)
+            print(f"{spec.stage}: the GPU's memory is full; retrying alone on it.", file=sys.stderr)
         return
     with atomic_outputs(options, *outputs_of(spec.stage, files)) as parts:
         for source, part in zip(point, parts, strict=True):

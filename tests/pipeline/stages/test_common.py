@@ -252,7 +252,7 @@ def test_a_job_for_which_the_gpu_is_too_full_runs_once_more_alone_on_it(
     made(main)
     assert calls == [False, True]
     assert Path("model.csv").read_text() == "lr 0.1"
-    assert "data: the GPU's memory is full; once more, alone on it." in capsys.readouterr().err
+    assert "data: the GPU's memory is full; retrying alone on it." in capsys.readouterr().err
     fits, alone = [False, False], [True, False]
     calls.clear()
     has(told(main, lr=0.2), "data: this job does not fit into the GPU's memory; ", "jobs_per_gpu")
