@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fu import plugins
 from fu.api import checks
 from fu.api.given import count, local_sgd, names, plugin
-from fu.audits.models import Models, finite
+from fu.audits.models import Models, paired
 from fu.claims.correction import adjusted
 from fu.errors import UserError, nearest
 from fu.evaluation import fresh_heads, predictions
@@ -106,10 +106,11 @@ def audit(
     def keep(kind: str, model: "Model", rounds: int, first: int) -> None:
         if rounds and model.diverged is None:  # with the learning rates from round `first` on
             model = model.recover(rounds, lr=sgd.lr * sgd.lr_decay ** (first - model.rounds))
+        said = {}
         if model.diverged is None:
             said = {name: federation.network.logits(model.theta, x) for name, (x, _) in probes.items()}
             said |= fresh_heads.logits(federation.network, model.theta, held, probes)
-            kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
+        kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
 
     shown = tqdm(range(repeats), f"audit of {method}", unit="repeat", disable=is_hidden())
     with hidden():
@@ -125,15 +126,16 @@ def audit(
             keep("unlearned", unlearned, recovery_rounds, unlearned.rounds)
             keep("retrained", retrained, further, first)
     labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(federation.network, probes)
+    whole = [k for k, repeat in enumerate(zip(*kinds.values(), strict=True)) if all(repeat)]
     stacked = {
-        kind: finite({name: np.stack([one[name] for one in of]) for name in (of[0] if of else ())})
+        kind: {name: np.stack([of[k][name] for k in whole]) for name in (labels if whole else ())}
         for kind, of in kinds.items()
     }
-    models = Models({name: y.cpu().numpy() for name, y in labels.items()}, **stacked)
+    models = paired({name: y.cpu().numpy() for name, y in labels.items()}, **stacked)
     frame, control = (assessed(one)[0] for one in (models, replace(models, unlearned=models.original)))
     frame["control_found"] = (
         frame["audit"].map(control.drop_duplicates("audit").set_index("audit")["found"]).astype(object)
     )
-    if lost := repeats - len(next(iter(stacked["unlearned"].values()), ())):
+    if lost := sum(not all(np.isfinite(of).all() for of in said.values()) or not said for said in kinds["unlearned"]):
         frame.loc[len(frame)] = "diverged", "diverged_runs", lost, True, None
     return frame

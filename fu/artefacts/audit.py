@@ -140,6 +140,10 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
     """Return sentences on the audits that judge no method, and on the resolution of each probe."""
     labels = {method.name: method.label for method in entry.methods}
     several = [text for one in scene.audits for text in silent(entry, one.audit.label, one.fails)]
+    present = {method.plugin for method in tested(entry)}
+    for one in (one for one in scene.audits if one.audit.p):
+        if lacking := [plugin for plugin in one.audit.sees if plugin not in present]:
+            several.append(f"{one.audit.label} is not validated here on: {', '.join(lacking)}.")
     for reference, probes in scene.left.resolution.items():
         least = [
             f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
@@ -152,19 +156,19 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
     """Explain verdicts and columns."""
     number = len(family(frame, entry))
     made = (
-        f"{len(entry.seeds)} models of each kind, which differ only in initial weights and random draws: unlearned ones are "
-        "compared with as many retrained and original ones, by their predictions on fixed samples."
+        f"{len(entry.seeds)} models of each kind, which differ only in initial weights and random draws: unlearned "
+        "ones are compared with as many retrained and original ones, by their predictions on fixed samples."
     )
     if not number:
         return [made, "These audits only describe: no method passes or fails."]
     return [
         made,
         f"Found: an audit's p, corrected for the {number} tests of this table (Holm), is below .05, so that the "
-        "probability that any method is found by chance is at most 5%. Bounded: nothing is found, and controls with at "
-        "least this share of the client lie further towards the original models (95% confidence; at most "
-        f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models would find with a "
-        "power of 95%, at the level that holds for all tests together; only probes with a resolution within that "
-        "margin bound a method.",
+        "probability that any method is found by chance is at most 5%; or runs of the method diverged. Bounded: "
+        "nothing is found, and controls with at least this share of the client lie further towards the original models "
+        f"(95% confidence for all methods together; at most {MARGIN:.0%}). Undecided: neither. Resolution: the "
+        "smallest share that this many models find with a power of 95% at least, at the level that holds for all tests "
+        "together (95% confidence); only probes with a resolution within that margin bound a method.",
         *(audit.caveat for audit in entry.audits.values()),
     ]
 

@@ -14,7 +14,8 @@ from fu.artefacts.entry import Audit, Entry, Method, Scenario
 from fu.claims.correction import adjusted
 
 LEVEL = 0.05
-MODELS = "repeats"  # the row of the frame that says how many models did not diverge
+MODELS = "repeats"  # the row of the frame that says of how many repeats no model diverged
+UNTOUCHED = "untouched"  # the plug-in of the control that does nothing
 
 
 class Judged(NamedTuple):
@@ -45,7 +46,7 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
         p = {method: corrected[key] for method in rows if (key := (scenario.name, method, audit.plugin)) in corrected}
-        found = {method: value < LEVEL for method, value in p.items()}
+        found = {method: p[method] < LEVEL if method in p else None for method in rows} if audit.p else {}
         fails = {name: why for name in entry.against if (why := unfit(entry, name, found, audit.sees))}
         several.append(Judged(audit, {method: of for method, of in values.items() if of}, p, fails))
     return several
@@ -60,21 +61,33 @@ def family(frame: pd.DataFrame, entry: Entry) -> dict[tuple[str, str, str], floa
     return dict(zip(keys, adjusted(rows["value"].to_list()), strict=True))
 
 
-def unfit(entry: Entry, reference: str, found: Mapping[str, bool], sees: Collection[str]) -> str:
+def unfit(entry: Entry, reference: str, found: Mapping[str, bool | None], sees: Collection[str]) -> str:
     """Return why a test judges no method with a reference: what its own controls show; "" if it does.
 
-    `found`: whether it finds something, by method. `sees`: plug-ins of the controls that it must find: those compared
-    with this reference, or all controls of a plug-in that this reference lacks.
+    `found`: whether it finds something, by method; None: it has no result. `sees`: plug-ins of the controls that it
+    must find: those compared with this reference, or all controls of a plug-in that this reference lacks.
     """
     own = {method.name: method.plugin for method in controls(entry, reference)}
     for method in (one for one in tested(entry) if one.name in found):
         counts = method.name in own or method.plugin not in own.values()
         left = method.left[1] if method.left and method.name in own else None
+        claimed = left == 1 or (counts and method.plugin in sees)
+        if found[method.name] is None and (claimed or left == 0):
+            return f"it has no result for “{method.label}”"
         if found[method.name] and left == 0:
             return f"“{method.label}” fails it"
-        if not found[method.name] and (left == 1 or (counts and method.plugin in sees)):
+        if not found[method.name] and claimed:
             return f"“{method.label}” passes it"
     return ""
+
+
+def diverged(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> set[str]:
+    """Return the methods of which runs diverged, while those of a control or method with the same reference did not."""
+    rows, number = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)], dict[str, float]()
+    whole, several = dict(zip(rows["method"], rows["value"], strict=True)), tested(entry)
+    for method in several:
+        number[method.reference] = max(number.get(method.reference, 0), whole.get(method.name, 0))
+    return {one.name for one in several if one.name in whole and whole[one.name] < number[one.reference]}
 
 
 def silent(entry: Entry, name: str, fails: Mapping[str, str]) -> list[str]:
@@ -96,7 +109,8 @@ def uncontrolled(entry: Entry) -> set[str]:
     """
     fit = set()
     for reference in entry.against:
-        left = {method.left[1] if method.left else 1.0 for method in controls(entry, reference) if not method.hides}
+        known = controls(entry, reference)
+        left = {one.left[1] if one.left else 1.0 for one in known if one.left or one.plugin == UNTOUCHED}
         if {0.0, 1.0} <= left:
             fit.add(reference)
     return {method.name for method in tested(entry) if method.reference not in fit}

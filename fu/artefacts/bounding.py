@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.auditing import LEVEL, Judged, audits, controls, family, tested, uncontrolled
+from fu.artefacts.auditing import LEVEL, Judged, audits, controls, diverged, family, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.audits import share
 from fu.audits.models import Floats
@@ -22,10 +22,10 @@ Places = dict[str, Floats]  # projections [N] by kind of model: unlearned, retra
 class Left(NamedTuple):
     """How much of the client is left.
 
-    `power`: control -> probe -> how often so many models like its own are found. `resolution`: reference -> probe ->
-    the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share that is
-    left at most, None: it may be all, as where a model has diverged; methods whose reference has no probe with a
-    resolution within the margin are missing.
+    `power`: control -> probe -> how often, at least, so many models like its own are found. `resolution`: reference ->
+    probe -> the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share
+    that is left at most, None: it may be all; methods whose reference has no probe with a resolution within the margin
+    are missing.
     """
 
     power: dict[str, dict[str, float]]
@@ -49,13 +49,15 @@ class Scene(NamedTuple):
 def judge(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Scene:
     """Return the audits of a scenario and the verdict on every method."""
     several, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
-    return Scene(several, left, {one.name: _verdict(entry, one, several, left) for one in tested(entry)})
+    lost = diverged(frame, entry, scenario)
+    verdicts = {one.name: _verdict(entry, one, several, left, lost=one.name in lost) for one in tested(entry)}
+    return Scene(several, left, verdicts)
 
 
 def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
     """Return how much of the client is left in each method, and how little of it would be found."""
-    level = LEVEL / max(len(family(frame, entry)), 1)
-    places = projections(frame, scenario)
+    level, places = LEVEL / max(len(family(frame, entry)), 1), projections(frame, scenario)
+    bounded = len(entry.scenarios) * sum(not one.known for one in tested(entry))
     left = Left({}, {}, {})
     for reference in entry.against:
         of = {one.name: one.left[1] for one in _with_a_share(entry, reference) if one.left and one.name in places}
@@ -74,9 +76,8 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
         known = {probe: {of[name]: places[name][probe]["unlearned"] for name in of} for probe in sharp}
         for method in (one for one in tested(entry) if sharp and one.reference == reference and one.name in places):
             own = {probe: places[method.name][probe]["unlearned"] for probe in sharp}
-            bounds = [share.bound(own[probe], known[probe]) for probe in sharp]
-            whole = all(bounds) and len(own[sharp[0]]) >= len(entry.seeds)  # a model that diverged may have kept all
-            left.bound[method.name] = max(filter(None, bounds)) if whole else None
+            bounds = [share.bound(own[probe], known[probe], LEVEL / max(bounded, 1)) for probe in sharp]
+            left.bound[method.name] = max(filter(None, bounds)) if all(bounds) else None
     return left
 
 
@@ -108,15 +109,16 @@ def _with_a_share(entry: Entry, reference: str) -> list[Method]:
     return max(several, key=len, default=[])
 
 
-def _verdict(entry: Entry, method: Method, judged: list[Judged], left: Left) -> str:
-    """Return a method's verdict: found, bounded below a share, undecided, or not judged."""
+def _verdict(entry: Entry, method: Method, judged: list[Judged], left: Left, *, lost: bool) -> str:
+    """Return a method's verdict: found, bounded below a share, undecided, or not judged; `lost`: a run diverged."""
     deciding = [audit for audit in judged if audit.audit.p]
     if method.name in uncontrolled(entry) or not deciding:
         return UNJUDGED
     fit = [audit for audit in deciding if audit.judges(method)]
-    if any(audit.found(method.name) for audit in fit):
+    if lost or any(audit.found(method.name) for audit in fit):
         return FOUND
     bound = left.bound.get(method.name)
-    if len(fit) == len(deciding) and bound is not None and bound <= MARGIN:
+    complete = all(audit.judges(method) and method.name in audit.p for audit in deciding)
+    if complete and bound is not None and bound <= MARGIN:
         return f"{BOUNDED} {bound:.0%}"
     return UNDECIDED

@@ -20,7 +20,8 @@ POWER = "power"
 READ = (
     "Bold: found. –: not found. !: the audit misses a control that it must find, or finds models without the "
     "client; it judges no method with this reference. In parentheses: p, corrected for the {number} tests of this "
-    "table. Power: how often this many models of such a control would be found, at the level that holds for all tests."
+    "table. Power: how often, at least, this many models of such a control would be found (95% confidence), at the "
+    "level that holds for all tests."
 )
 
 

@@ -32,11 +32,11 @@ TERMS = (
     f"A mean needs at least {LEAST} seeds. Unseen: the share of all seeds that may be exceptions (with 95% "
     "confidence) though none of these is. Where seeds form two groups far apart, their shares are tested exactly, too. "
     "A diverged run counts as infinitely bad, a time that never ends as infinite: where there is one, the median is "
-    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths, if mean and "
-    "standard deviation stay as observed. A number with its own interval, as an audit's, is decided where all of it lies "
-    "on one side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are judged on seeds "
-    "in which they took hold. Paper: the same predicate on its own numbers, without a test, as it reports no "
-    "spread; omitted where its own backdoor did not take hold."
+    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths, if mean and standard "
+    "deviation stay as observed. A number with its own interval, as an audit's, is decided where all of it lies on one "
+    "side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are judged on seeds in "
+    "which they took hold. Paper: the same predicate on its own numbers, without a test, as it reports no spread; "
+    "omitted where its own backdoor did not take hold."
 )
 
 

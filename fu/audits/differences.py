@@ -33,12 +33,17 @@ def compared(name: str, unlearned: Floats, retrained: Floats) -> dict[str, float
 
 def interval(unlearned: Floats, retrained: Floats) -> tuple[float, float]:
     """Return the expanded percentile interval of the difference of the means; t has the smaller kind's freedom."""
-    from scipy.special import ndtr, stdtrit  # half a second that others need not pay
-
-    random, number = np.random.default_rng(SEED), min(len(unlearned), len(retrained))
+    random = np.random.default_rng(SEED)
     means = [
         values[random.integers(len(values), size=(RESAMPLES, len(values)))].mean(1) for values in (unlearned, retrained)
     ]
-    tail = 100 * ndtr(np.sqrt(number / (number - 1)) * stdtrit(number - 1, OUTSIDE))
-    low, high = np.percentile(means[0] - means[1], [tail, 100 - tail]).tolist()
+    return ends(means[0] - means[1], min(len(unlearned), len(retrained)))
+
+
+def ends(resampled: Floats, number: int) -> tuple[float, float]:
+    """Return the ends of the expanded percentile interval of so many models, from bootstrap values."""
+    from scipy.special import ndtr, stdtrit  # half a second that others need not pay
+
+    tail = ndtr(np.sqrt(number / (number - 1)) * stdtrit(number - 1, OUTSIDE))
+    low, high = np.quantile(resampled, [tail, 1 - tail]).tolist()
     return low, high

@@ -64,7 +64,7 @@ METRICS = {
         "unit": "probability",
         "better": "neither",
         "formula": "share of labellings of unlearned and retrained models, the true one included, under which the "
-        "unlearned ones have as many more errors; all labellings if there are at most 20,000, else 9,999 random ones",
+        "unlearned ones have as many more errors; all labellings if there are at most 20,000, else 49,999 random ones",
         "source": "Phipson and Smyth 2010",
     },
     "harm_test": {

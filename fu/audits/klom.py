@@ -6,7 +6,7 @@ which takes more models than are available here; we fit Gaussians, with variance
 (`models.moderated`), so that the divergence has a closed form and no ceiling. With few models it is never 0. It is
 therefore reported beside the divergence between two halves of the retrained models (from N / 2 models, so somewhat
 larger than N would give), and tested by permutation: the models are relabelled in every possible way if there are at
-most 20,000, else at random 9,999 times from a fixed seed, and p is the share of labellings, including the true one,
+most 20,000, else at random 49,999 times from a fixed seed, and p is the share of labellings, including the true one,
 whose 95th percentile over forgotten samples is at least as large.
 
 Their variant is reported as well (`klom_binned_*`; RoyRin/data-unlearning-bench, `compute_binned_KL_div`): 20 bins of
@@ -147,7 +147,7 @@ METRICS = {
         "better": "neither",
         "formula": "share of labellings of unlearned and retrained models, the true one included, whose 95th "
         "percentile over the forgotten samples is at least as large; all labellings if there are at most 20,000, else "
-        "9,999 random ones",
+        "49,999 random ones",
         "source": "our choice",
     },
     "klom_binned_forgotten": {

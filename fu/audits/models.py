@@ -17,7 +17,7 @@ PRIOR = 10  # models that the spread over all samples counts as, beside each sam
 FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 tells nobody anything
 NEAR_ZERO = 1e-12
 ENUMERATED = 20_000  # labellings at most that are all listed: of 8 models against 8 there are 12,870
-DRAWN, SEED = 9_999, 0  # labellings that are drawn where there are more
+DRAWN, SEED = 49_999, 0  # labellings that are drawn where there are more
 CHUNK = 500  # relabellings at a time, to limit memory
 TIED = 1e-9  # smaller differences are rounding errors
 
@@ -31,14 +31,14 @@ Fit = tuple[Floats, Floats]  # mean and variance [n]
 class Models:
     """What repeats of three kinds of models of one scenario say of fixed probes.
 
-    `labels`: probe -> [n], of exactly the probes that there are; the others: probe -> logits [N, n, C]. N may differ
-    between kinds: repeats that diverged are left out. Four probes are always there: `FORGOTTEN` (training samples of
-    the forgotten clients, as these trained on them, backdoor included), `HELD_OUT` (the forgotten clients' own test
-    samples, or test samples of the same classes), `TRAIN` and `TEST` (of the retained clients). `AUGMENTED`, the
-    forgotten samples shifted and with noise, is absent for text. `TRIGGERED` (test samples as in `TEST`, with trigger
-    and flipped labels) and `ALTERED` (the same, shifted and with noise) are absent without a backdoor. No method gets a
-    sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the models' own outputs, but those of fresh
-    heads on a hidden layer, if there is one.
+    `labels`: probe -> [n], of exactly the probes that there are; the others: probe -> logits [N, n, C]. Models of the
+    same number belong to one repeat: an unlearned model started from the original model of its number. Four probes are
+    always there: `FORGOTTEN` (training samples of the forgotten clients, as these trained on them, backdoor included),
+    `HELD_OUT` (the forgotten clients' own test samples, or test samples of the same classes), `TRAIN` and `TEST` (of
+    the retained clients). `AUGMENTED`, the forgotten samples shifted and with noise, is absent for text. `TRIGGERED`
+    (test samples as in `TEST`, with trigger and flipped labels) and `ALTERED` (the same, shifted and with noise) are
+    absent without a backdoor. No method gets a sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the
+    models' own outputs, but those of fresh heads on a hidden layer, if there is one.
     """
 
     labels: Mapping[str, NDArray[np.int64]]
@@ -64,15 +64,16 @@ class Models:
         return Models(self.labels, *({probe: of[:number] for probe, of in kind.items()} for kind in kinds))
 
 
-def finite(logits: Logits) -> Logits:
-    """Drop models with a logit that is not finite on any probe: they count as diverged.
+def paired(labels: Mapping[str, NDArray[np.int64]], unlearned: Logits, retrained: Logits, original: Logits) -> Models:
+    """Return the repeats of which all three models have finite logits on all probes; the others have diverged.
 
-    Finite weights may give infinite logits.
+    Finite weights may give infinite logits. A repeat is left out whole, so that the others keep their numbers.
     """
-    if not logits:
-        return logits
-    whole = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in logits.values()])
-    return {probe: of[whole] for probe, of in logits.items()}
+    kinds = unlearned, retrained, original
+    if not all(kinds):  # all models of a kind have diverged
+        return Models(labels, {}, {}, {})
+    whole = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for logits in kinds for of in logits.values()])
+    return Models(labels, *({probe: of[whole] for probe, of in logits.items()} for logits in kinds))
 
 
 def check_repeats(models: Models, least: int) -> None:
@@ -176,6 +177,12 @@ def labellings(n_unlearned: int, n_retrained: int) -> NDArray[np.bool_]:
         every = np.concatenate([true[None], drawn])
     every.setflags(write=False)
     return every
+
+
+def smallest_p(number: int) -> float:
+    """Return the smallest p-value of a permutation within halves (`labellings_by_half`) of N models of each kind."""
+    every = comb(number + number % 2, (number + 1) // 2) * comb(number - number % 2, number // 2)
+    return 1 / (every if every <= ENUMERATED else DRAWN + 1)
 
 
 @cache

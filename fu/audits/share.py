@@ -8,7 +8,7 @@ from itertools import takewhile
 
 import numpy as np
 
-from fu.audits.models import SEED, Floats, further
+from fu.audits.models import NEAR_ZERO, SEED, Floats, further
 
 SIMULATIONS = 2_000
 POWER = 0.95  # from which on a share counts as detectable
@@ -16,17 +16,24 @@ LEVEL = 0.05
 
 
 def power(control: Floats, retrained: Floats, level: float) -> float:
-    """Return how often models like the control's [N] are found among ones like retrained models [M], by simulation.
+    """Return how often, at least, models like the control's [N] are found among ones like retrained models [M].
 
-    Samples of both, drawn by `resampled`, are compared by a one-sided t-test.
+    By simulation: samples of both, drawn by `resampled`, are compared by Welch's one-sided t-test. As the control's
+    mean is known from N models only, it is taken at the lower end of its one-sided 95% interval.
     """
-    from scipy.special import stdtrit  # half a second that others need not pay
-
     random = np.random.default_rng(SEED)
     one, other = (resampled(of, random) for of in (control, retrained))
-    error = np.sqrt(one.var(1, ddof=1) / one.shape[1] + other.var(1, ddof=1) / other.shape[1])
-    limit = stdtrit(len(control) + len(retrained) - 2, 1 - level)
-    return float((one.mean(1) - other.mean(1) > limit * error).mean())
+    own, limit = welch(control[None], retrained[None], LEVEL), welch(one, other, level)
+    return float((one.mean(1) - other.mean(1) > limit + own).mean())
+
+
+def welch(one: Floats, other: Floats, level: float) -> Floats:
+    """Return the difference of means that samples [S, N] and [S, M] must exceed in Welch's one-sided t-test [S]."""
+    from scipy.special import stdtrit  # half a second that others need not pay
+
+    parts = [np.maximum(of.var(1, ddof=1), NEAR_ZERO) / of.shape[1] for of in (one, other)]
+    freedom = sum(parts) ** 2 / sum(part**2 / (of.shape[1] - 1) for part, of in zip(parts, (one, other), strict=True))
+    return np.asarray(stdtrit(freedom, 1 - level) * np.sqrt(sum(parts)))
 
 
 def resampled(values: Floats, random: np.random.Generator) -> Floats:
@@ -44,14 +51,17 @@ def resolution(powers: Mapping[float, float]) -> float | None:
     return _least(powers, lambda share: powers[share] >= POWER)
 
 
-def bound(models: Floats, controls: Mapping[float, Floats]) -> float | None:
-    """Return the least share that is rejected, as all larger ones are, at a level of 5%; None: not even the largest.
+def bound(models: Floats, controls: Mapping[float, Floats], level: float = LEVEL) -> float | None:
+    """Return the least share that is rejected, as all larger ones are, at a level; None: not even the largest.
 
     A share is rejected if the control's models lie further towards the original ones than these models [N], by a
     permutation of their mean difference. As the shares are tested in a fixed order, from the largest down to the first
-    that is not rejected, the bound holds with a confidence of 95% without a correction.
+    that is not rejected, the bound holds with a confidence of 1 - `level` without a further correction, if models of
+    both kinds are distributed alike but for their mean. (In simulations of 8 and 16 models that vary ten times less
+    than a control's, it holds in 94% to 96% where the control's are normal, in 87% where they have an exponential tail
+    towards retrained models, and in 60% to 85% where one or two in ten of them form a group of their own there.)
     """
-    return _least(controls, lambda share: further(controls[share], models) < LEVEL)
+    return _least(controls, lambda share: further(controls[share], models) < level)
 
 
 def _least(shares: Iterable[float], passes: Callable[[float], bool]) -> float | None:

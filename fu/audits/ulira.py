@@ -18,6 +18,10 @@ statistic is the mean sum of unlearned models minus that of retrained ones.
 Both halves are classified by the same difference between the halves' means, so their errors are correlated: the rates
 are those of all N models, but count as those of N / 2. (Counted as N, 5% to 8% of repeated retrainings would be found
 at N = 8, where 2.5% are intended.)
+
+The intervals of true positive rates are expanded percentiles, as in `differences`. In simulations of a rate of .2, at
+1% false positives and with half of the variance common to a model's samples, they cover it in 85% (N = 8), 89% (16) and
+94% (32) of cases; elsewhere they lie too high, as the threshold is that of the same few models.
 """
 
 from collections.abc import Sequence
@@ -25,6 +29,7 @@ from functools import cache
 
 import numpy as np
 
+from fu.audits.differences import ends
 from fu.audits.models import (
     FORGOTTEN,
     SEED,
@@ -86,28 +91,28 @@ METRICS = {
         "label": "U-LiRA TPR at 1%, lower limit",
         "unit": "fraction",
         "better": "neither",
-        "formula": "lower end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "formula": "lower end of the nominal 95% bootstrap interval of this rate over models, not pairs",
         "source": "our choice",
     },
     "ulira_tpr_1_high": {
         "label": "U-LiRA TPR at 1%, upper limit",
         "unit": "fraction",
         "better": "neither",
-        "formula": "upper end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "formula": "upper end of the nominal 95% bootstrap interval of this rate over models, not pairs",
         "source": "our choice",
     },
     "ulira_tpr_01_low": {
         "label": "U-LiRA TPR at 0.1%, lower limit",
         "unit": "fraction",
         "better": "neither",
-        "formula": "lower end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "formula": "lower end of the nominal 95% bootstrap interval of this rate over models, not pairs",
         "source": "our choice",
     },
     "ulira_tpr_01_high": {
         "label": "U-LiRA TPR at 0.1%, upper limit",
         "unit": "fraction",
         "better": "neither",
-        "formula": "upper end of the 95% bootstrap interval of this rate over models of both kinds, not over pairs",
+        "formula": "upper end of the nominal 95% bootstrap interval of this rate over models, not pairs",
         "source": "our choice",
     },
     "ulira_epsilon": {
@@ -219,8 +224,9 @@ def attacked(name: str, judged: Sequence[Fold]) -> dict[str, float]:
     for label, share in (("1", 0.01), ("01", 0.001)):
         if share * retrained.size >= 1:
             values[f"{name}_tpr_{label}"] = caught(unlearned, retrained, share)
-            ends = np.quantile(_resampled(judged, share), ENDS[::2]).tolist()
-            values |= dict(zip((f"{name}_tpr_{label}_low", f"{name}_tpr_{label}_high"), ends, strict=True))
+            number = min(sum(len(fold[k]) for fold in judged) for k in (0, 1))
+            interval = ends(np.array(_resampled(judged, share)), number)
+            values |= dict(zip((f"{name}_tpr_{label}_low", f"{name}_tpr_{label}_high"), interval, strict=True))
     called = [[fold[k].sum(1) > 0 for fold in judged] for k in (0, 1)]
     positives, negatives = (np.concatenate(several) for several in called)
     n1, n0 = len(positives) / 2, len(negatives) / 2  # see the top

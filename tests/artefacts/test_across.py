@@ -170,7 +170,7 @@ def test_one_model_is_one_line_and_several_are_several() -> None:
 def test_two_trials_are_never_one_point() -> None:
     entry = over_q(lines=())
     with pytest.raises(
-        UserError, match=r"safari\+q0\.9-lr1\.0 of p2-n50 and safari\+q0\.9-lr0\.1 of p2-n50 would be one"
+        UserError, match=r"safari\+q0\.9-lr1\.0 of p2-n50 and safari\+q0\.9-lr0\.1 of p2-n50 would coin"
     ):
         made(entry, frame_of(entry, accuracy))
 

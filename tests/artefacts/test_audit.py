@@ -35,7 +35,8 @@ def test_what_a_method_is_compared_with_is_named_where_there_are_several() -> No
 
 
 def test_words_name_the_resolution_and_audits_that_judge_nobody() -> None:
-    assert made(make_audit(), make_rows()).words == [["Resolution against Again, by probe: forgotten 10%."]]
+    unseen = ["U-LiRA is not validated here on: noise.", "Line is not validated here on: retrain_mixed, cheat."]
+    assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: forgotten 10%."]]
     [words] = made(make_audit(), make_rows({"none": 0.0005})).words
     assert words[:2] == [
         "U-LiRA judges no method here: “None” fails it.",
@@ -52,7 +53,7 @@ def test_fewer_models_than_seeds_are_said_and_none_have_no_numbers() -> None:
     [(_, panel)] = made(entry, frame).panels or []
     assert {"Good (1 models)", "Bad (0 models)", "None"} < {*panel.iloc[:, 0]}
     bad = panel[panel.iloc[:, 0] == "Bad (0 models)"].iloc[0]
-    assert [*bad][1:] == ["undecided", "–", "–", "–", "–", "–", "–"]
+    assert [*bad][1:] == ["**found**", "–", "–", "–", "–", "–", "–"]
 
 
 def test_the_tidy_rows() -> None:

@@ -46,6 +46,7 @@ def make_rows(p: Mapping[str, float] | None = None, at: Mapping[str, float] | No
     rows: list[dict[str, Any]] = []
     for name, chance in {**P, **(p or {})}.items():
         numbers = {"repeats": 8.0, "ulira_auc": SCORES[name], "ulira_p": chance, "members_gap": -0.0001}
+        numbers = {metric: value for metric, value in numbers.items() if not np.isnan(value)}
         numbers |= {"line_position": {**AT, **(at or {})}[name] / 100, "line_p": chance / 2}
         about = {"scenario": "small", "method": name, "trial": name, "seed": -1, "stage": "unlearned", "round": -1}
         rows += [{**about, "metric": metric, "value": value} for metric, value in numbers.items()]
@@ -94,6 +95,9 @@ def test_audits_stand_in_the_order_of_the_metrics() -> None:
         ({"nothing": 0.3}, "“Nothing” passes it"),
         ({"tenth": 0.3, "half": 0.3}, ""),  # which no audit claims to find
         ({"good": 0.0005}, ""),  # methods judge no audit
+        ({"nothing": np.nan}, "it has no result for “Nothing”"),
+        ({"none": np.nan}, "it has no result for “None”"),
+        ({"half": np.nan}, ""),
     ],
 )
 def test_an_audit_that_its_controls_contradict_judges_nobody(p: dict[str, float], reason: str) -> None:
@@ -108,9 +112,33 @@ def test_verdicts() -> None:
     }
     # what nothing finds, but what is no less than the smallest share, is undecided
     assert said(make_rows({"good": 0.3}, {"good": 9.8}))["good"] == "undecided"
+    # without a result of every audit nothing is bounded
+    assert said(make_rows({"good": np.nan}))["good"] == "undecided"
     # an audit that judges nobody finds nobody, and without it nobody passes
     unfit = said(make_rows({"none": 0.0005}))
     assert (unfit["bad"], unfit["good"]) == ("undecided", "undecided")
+
+
+def test_a_method_of_which_a_run_diverged_is_found_unless_its_controls_lost_it_too() -> None:
+    rows = make_rows()
+    rows.loc[(rows["method"] == "good") & (rows["metric"] == "repeats"), "value"] = 7.0
+    assert said(rows)["good"] == "found"
+    rows.loc[rows["metric"] == "repeats", "value"] = 7.0  # as where a retrained model diverged
+    assert said(rows)["good"] == "bounded below 10%"
+
+
+def test_bounds_hold_for_all_methods_of_a_table_together() -> None:
+    entry, rows = make_audit(), make_rows({}, {"good": 9.2})  # .8 below a tenth of the client: p = .04
+    one = entry.model_copy(update={"methods": tuple(one for one in entry.methods if one.name != "bad")})
+    assert remaining(rows, one, one.scenarios[0]).bound["good"] == 0.1
+    assert remaining(rows, entry, entry.scenarios[0]).bound["good"] == 0.5
+
+
+def test_random_weights_do_not_stand_in_for_a_control_with_all_of_the_client() -> None:
+    entry = make_audit()
+    few = [one for one in entry.methods if one.name not in ("half", "all", "nothing")]
+    entry = entry.model_copy(update={"methods": (*few, method("random_weights", control=True))})
+    assert auditing.uncontrolled(entry) == {"none", "tenth", "good", "bad", "random_weights"}
 
 
 def test_a_method_without_controls_of_its_reference_is_not_judged() -> None:
@@ -176,13 +204,6 @@ def test_the_largest_bound_over_probes_counts() -> None:
     assert (left.bound["good"], left.bound["none"]) == (0.5, 0.1)
     more.loc[hidden, "value"] += 70
     assert remaining(pd.concat([rows, more]), entry, entry.scenarios[0]).bound["good"] is None
-
-
-def test_nothing_bounds_what_a_model_that_diverged_has_kept() -> None:
-    entry, rows = make_audit(seeds=tuple(range(8))), make_rows()
-    assert said(rows, entry)["good"] == "bounded below 10%"
-    lost = rows[~((rows["method"] == "good") & (rows["run"] == 7) & rows["metric"].str.endswith("unlearned"))]
-    assert said(lost, entry)["good"] == "undecided"
 
 
 def test_an_independent_retraining_that_is_found_counts_against_its_own_reference_alone() -> None:

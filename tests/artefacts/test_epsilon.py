@@ -38,7 +38,10 @@ def controlled(*firsts: int) -> Entry:
     again = entry.against[0]
     methods = [one.model_copy(update={"reference": "" if one.name == again else again}) for one in entry.methods]
     ours = next(one for one in methods if one.name == "ours")
-    known: list[dict[str, Any]] = [{"name": "none", "left": ("partly", 0.0)}, {"name": "nothing", "control": True}]
+    known: list[dict[str, Any]] = [
+        {"name": "none", "left": ("partly", 0.0)},
+        {"name": "nothing", "plugin": "untouched", "control": True},
+    ]
     return entry.model_copy(update={"methods": (*methods, *(ours.model_copy(update=one) for one in known))})
 
 

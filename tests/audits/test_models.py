@@ -1,5 +1,6 @@
 """What audits share, on numbers worked out by hand."""
 
+import copy
 from math import comb, log
 
 import numpy as np
@@ -10,12 +11,13 @@ from fu.audits.models import (
     TEST,
     area,
     caught,
-    finite,
     fitted,
     halves,
     labellings,
     labellings_by_half,
     margins,
+    paired,
+    smallest_p,
     tenth,
 )
 from tests.audits.synthetic import logits_of, models_of
@@ -76,15 +78,22 @@ def test_the_first_models_are_those_of_each_kind_on_every_probe() -> None:
     assert np.array_equal(margins(models.retrained[TEST], models.labels[TEST]).round(4), many[:3])
 
 
-def test_a_model_with_a_logit_that_is_not_finite_is_left_out_on_all_probes() -> None:
-    values = np.arange(12.0).reshape(4, 3)
-    logits = {probe: logits_of(values) for probe in (FORGOTTEN, TEST)}
-    logits[FORGOTTEN][2, 0, 1] = np.inf
-    logits[TEST][0, 2, 2] = np.nan
-    found = finite(logits)
-    for probe in (FORGOTTEN, TEST):
-        assert np.array_equal(found[probe], logits[probe][[1, 3]])
-    assert finite({}) == {}
+def test_a_repeat_with_a_logit_that_is_not_finite_is_left_out_of_all_kinds_and_probes() -> None:
+    kinds = [{probe: logits_of(np.arange(12.0).reshape(4, 3) + k) for probe in (FORGOTTEN, TEST)} for k in range(3)]
+    given = copy.deepcopy(kinds)
+    given[0][FORGOTTEN][2, 0, 1] = np.inf
+    given[2][TEST][0, 2, 2] = np.nan
+    found = paired({}, *given)
+    for of, whole in zip((found.unlearned, found.retrained, found.original), kinds, strict=True):
+        for probe in (FORGOTTEN, TEST):
+            assert np.array_equal(of[probe], whole[probe][[1, 3]])
+    assert set(paired({}, {}, *kinds[1:]).repeats.values()) == {0}
+
+
+def test_no_p_is_smaller_than_that_of_the_true_labelling_alone() -> None:
+    assert [1 / smallest_p(number) for number in (4, 8, 9, 16)] == pytest.approx([6**2, 70**2, 252 * 70, 50_000])
+    for number in (4, 9):
+        assert 1 / smallest_p(number) == pytest.approx(len(labellings_by_half(number, number)[0]))
 
 
 def test_labellings_are_all_of_few_models_and_the_true_one_is_the_first() -> None:
@@ -96,10 +105,10 @@ def test_labellings_are_all_of_few_models_and_the_true_one_is_the_first() -> Non
     assert every[0].tolist() == [True] * 8 + [False] * 8
 
 
-def test_of_many_models_9999_labellings_are_drawn() -> None:
+def test_of_many_models_49999_labellings_are_drawn() -> None:
     assert comb(18, 9) > 20_000
     drawn = labellings(9, 10)
-    assert drawn.shape == (10_000, 19)
+    assert drawn.shape == (50_000, 19)
     assert drawn[0].tolist() == [True] * 9 + [False] * 10
     assert {*drawn.sum(1)} == {9}
     assert drawn.mean(0) == pytest.approx(9 / 19, abs=0.02)
@@ -119,7 +128,7 @@ def test_relabellings_within_halves_are_all_pairs_of_those_of_each() -> None:
 @pytest.mark.parametrize("number", [12, 32])
 def test_of_many_they_are_drawn_for_each_half_by_itself(number: int) -> None:
     even, odd = labellings_by_half(number, number)
-    assert even.shape == odd.shape == (10_000, number)
+    assert even.shape == odd.shape == (50_000, number)
     assert even[0].tolist() == odd[0].tolist() == [True] * (number // 2) + [False] * (number // 2)
     shared = (even[1:] & odd[1:]).mean()
     assert shared == pytest.approx(1 / 4, abs=0.01)  # half of the places in each, as if the other did not exist

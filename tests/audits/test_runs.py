@@ -38,16 +38,30 @@ def test_simulated_places_are_those_of_so_many_runs() -> None:
     beyond = np.isfinite(known[:, :2]).mean(-1)  # the largest of 16 is equally likely to be any
     assert beyond[:, 0] == pytest.approx(1 / 2, abs=0.01)
     assert beyond[:, 1] == pytest.approx(1 / 2 * 7 / 15, abs=0.01)
-    assert runs.simulated(3, 4).shape == (2, 2, 100_000)
+    assert runs.simulated(3, 4).shape == (2, 2, 30_000)
+    assert runs.simulated(16, 16).shape == (2, 3, 200_000)
 
 
-def test_retrained_models_are_judged_by_fits_without_them() -> None:
+def test_the_models_of_a_repeat_are_judged_by_fits_without_them() -> None:
     random = np.random.default_rng(0)
-    retrained, original = random.normal(size=(5, 3)), random.normal(2, 1, (4, 3))
-    models = models_of(retrained[:4], retrained, original, probes=(FORGOTTEN, TRAIN, TEST))
-    _, held_out = runs._ratios(models, FORGOTTEN)
-    expected = runs.log_ratio(retrained[2:3], np.delete(retrained, 2, 0), original)
-    assert held_out[2] == pytest.approx(expected[0], rel=1e-5)
+    unlearned, retrained, original = random.normal(size=(4, 3)), random.normal(size=(5, 3)), random.normal(2, 1, (4, 3))
+    models = models_of(unlearned, retrained, original, probes=(FORGOTTEN, TRAIN, TEST))
+    for found, values in zip(runs._ratios(models, FORGOTTEN), (unlearned, retrained), strict=True):
+        expected = runs.log_ratio(values[2:3], np.delete(retrained, 2, 0), np.delete(original, 2, 0))
+        assert found[2] == pytest.approx(expected[0], rel=1e-5)
+    _, last = runs._ratios(models, FORGOTTEN)  # of which there is no original model
+    assert last[4] == pytest.approx(runs.log_ratio(retrained[4:], retrained[:4], original)[0], rel=1e-5)
+
+
+@pytest.mark.parametrize("same", [0.7, 1.0])
+def test_models_that_resemble_the_original_they_started_from_are_not_found_where_nothing_is_left(same: float) -> None:
+    """Margins of all kinds have one mean: of a client without any effect nothing can be left."""
+    random, found = np.random.default_rng(0), 0
+    for _ in range(40):
+        retrained, original, own = random.normal(size=(3, 8, 200))
+        unlearned = same * original + (1 - same**2) ** 0.5 * own
+        found += runs.audit(models_of(unlearned, retrained, original, probes=(FORGOTTEN,)))["runs_p"] < runs.LEVEL
+    assert found <= 5  # of 40, 2 on average; more in 1.4% of all tests
 
 
 @pytest.mark.parametrize(("number", "idle"), [(8, 1), (8, 2), (16, 2), (32, 1), (32, 4)])

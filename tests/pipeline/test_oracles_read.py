@@ -32,13 +32,14 @@ Arrays = dict[str, NDArray[Any]]
 class Files:
     """An archive of made-up models, and predictions from which nothing was unlearned."""
 
-    def __init__(self, folder: Path, number: int = NUMBER) -> None:
+    def __init__(self, folder: Path, number: int = NUMBER, scale: float = 1.0) -> None:
         models = World(0, SAMPLES).models(number, share=1.0)
         probes: Arrays = {f"y.{probe}": labels for probe, labels in models.labels.items()}
         probes |= {f"x.{probe}": np.zeros((SAMPLES, 1, 2, 2), np.float32) for probe in PROBES}
         self.folder, self.digest = folder, archives.digest_of(SETTINGS, probes)
         self.models, self.path = models, folder / "toy.zip"
         logits = {f"{kind}.{probe}": of for kind in archives.KINDS for probe, of in getattr(models, kind).items()}
+        logits["retrained.forgotten"] = logits["retrained.forgotten"] * np.float32(scale)
         with archives.folder_of(self.path) as files:
             np.savez(files / "probes.npz", digest=self.digest, **probes)  # type: ignore[arg-type]
             np.savez(files / "logits.npz", **logits)  # type: ignore[arg-type]
@@ -212,6 +213,11 @@ def carded(card: Any) -> Edit:
 def test_an_archive_that_is_damaged_or_another(files: Files, edit: Edit, words: str) -> None:
     files.change(edit)
     has(sentence(lambda: audited(files)), "toy.zip", words)
+
+
+def test_an_archive_with_models_that_diverged_is_refused(tmp_path: Path) -> None:
+    archive = Files(tmp_path, scale=np.inf).path
+    has(sentence(archives.read, archive), "toy.zip: retrained models have logits on 'forgotten' that are not finite")
 
 
 def test_no_bomb_is_unpacked_and_no_other_file_is_taken_for_an_archive(files: Files) -> None:

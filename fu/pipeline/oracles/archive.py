@@ -99,6 +99,11 @@ def read(path: Path) -> Oracles:
     kinds: Any = {
         kind: {name: logits[f"{kind}.{name}"] for name in labels if f"{kind}.{name}" in logits} for kind in KINDS
     }
+    for kind, of in kinds.items():
+        if odd := next((name for name, values in of.items() if not np.isfinite(values).all()), None):
+            raise UserError(
+                f"{path}: {kind} models have logits on {odd!r} that are not finite; leave diverged ones out."
+            )
     return Oracles(stated, labels, kinds)
 
 

@@ -43,16 +43,15 @@ class Repeats(NamedTuple):
 def load(seeds: Sequence[int], models: Sequence[Path], predicted: Path) -> Repeats:
     """Return the models of these seeds without those that diverged, or have a logit that is not finite on any probe.
 
-    `predicted`: what those predict that have weights, in the order of their seeds. `UserError` where none is left.
+    `predicted`: what they predict, in the order of their seeds. `UserError` where none is left.
     """
     found = {seed: model_files.read(path)[0] for seed, path in zip(seeds, models, strict=True)}
-    trained = [seed for seed in seeds if found[seed]]  # the file of one that diverged has no weights
     answers = predictions.load(predicted, predictions.REPEATS)
     logits = {
         probe: of.numpy() for probe, of in answers.items() if probe not in FRESH
     }  # whose outputs are not the model's
     finite = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in logits.values()], initial=True)
-    kept = [seed for seed, whole in zip(trained, finite, strict=True) if whole] if trained else []
+    kept = [seed for seed, whole in zip(seeds, finite, strict=True) if whole] if logits else []
     if not kept:
         raise UserError(
             f"{predicted}: all {len(seeds)} models diverged; an archive of oracles needs some that did not."

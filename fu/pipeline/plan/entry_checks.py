@@ -6,7 +6,9 @@ from itertools import product
 from typing import Any, get_args
 
 from fu import plugins
+from fu.artefacts.auditing import LEVEL
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Claim, Role
+from fu.audits.models import smallest_p
 from fu.claims.rows import Operand, ends
 from fu.data.dataset import about
 from fu.errors import UserError, nearest
@@ -250,6 +252,14 @@ class EntryChecks:
                     f"seed{'s' * (len(seeds) != 1)}; use more seeds, or leave this paper out (PAPERS=..., or papers in "
                     "config.yaml)."
                 )
+        deciding = {home[metric] for metric in entry.metrics if "P" in catalogue.declared("audits", home[metric])}
+        judged = not {"FIRSTS", "SCORES", "DIFFERENCES"} & {*declared}
+        tests = len(entry.scenarios) * len([one for one in entry.shown if one not in entry.against]) * len(deciding)
+        if judged and tests * smallest_p(len(seeds)) >= LEVEL:
+            raise self.wrong(
+                f"{len(seeds)} repeats cannot decide {tests} tests, as no p-value can be below {LEVEL} once it is "
+                "corrected for all; use more seeds, or fewer methods, scenarios or metrics."
+            )
         if declared.get("FIRSTS"):
             lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
             if lacking:

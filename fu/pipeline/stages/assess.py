@@ -7,13 +7,13 @@ from types import ModuleType
 from typing import Annotated, Any
 
 from fu import plugins
-from fu.audits.models import Models, finite
+from fu.audits.models import Models, paired
 from fu.pipeline.stages.common import Options, atomic_outputs, run, write_rows
 from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Kind
 
 COLUMNS = ("first", "metric", "run", "value")
-REPEATS = "repeats"  # metric: how many models did not diverge
+REPEATS = "repeats"  # metric: of how many repeats no model diverged
 
 
 class Spec(Base):
@@ -33,7 +33,7 @@ class Predicted:
     original: Path
 
     def models(self) -> Models:
-        """Return all logits, without models that have a non-finite one."""
+        """Return the logits of all repeats without a non-finite one."""
         from fu.evaluation import predictions
 
         kinds = (
@@ -41,7 +41,7 @@ class Predicted:
         )
         labels = predictions.load(self.unlearned, predictions.LABELS)
         arrays = [{name: value.numpy() for name, value in one.items()} for one in (labels, *kinds)]
-        return Models(arrays[0], *map(finite, arrays[1:]))
+        return paired(*arrays)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Files(ModelFiles):
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Write the probes' labels [n], the forgotten one's rows [n] in the data set, and all logits [N, n, C].
 
-    Also the outputs of fresh heads on the hidden layer. A model that has diverged is left out.
+    Also the outputs of fresh heads on the hidden layer. The logits of a model that has diverged are NaN.
     """
     import torch
 
@@ -36,13 +36,16 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     network = Network(builder_of(spec, data)(), data.device)
     probes = predictions.audited(data)
     loaded = (model_files.load(path, network.layout)[0] for path in files.models)
-    thetas = [theta.to(data.device) for theta in loaded if theta is not None]
     answers = [
-        {name: network.logits(theta, x) for name, (x, _) in probes.items()}
-        | fresh_heads.logits(network, theta, data, probes)
-        for theta in thetas
+        None
+        if theta is None
+        else {name: network.logits(theta.to(data.device), x) for name, (x, _) in probes.items()}
+        | fresh_heads.logits(network, theta.to(data.device), data, probes)
+        for theta in loaded
     ]
-    logits = {name: torch.stack([one[name] for one in answers]) for name in (answers[0] if answers else ())}
+    like = next(filter(None, answers), {})
+    lost = {name: torch.full_like(logits, torch.nan) for name, logits in like.items()}
+    logits = {name: torch.stack([(one or lost)[name] for one in answers]) for name in like}
     rows = torch.from_numpy(predictions.audited_rows(data))
     labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(network, probes)
     with atomic_outputs(options, files.predictions) as (part,):
