@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import counted, family, silent, tested
+from fu.artefacts.auditing import counted, families, silent, tested
 from fu.artefacts.bounding import (
     BOUNDED,
     FOUND,
@@ -154,21 +154,22 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
 
 def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
     """Explain verdicts and columns."""
-    number = len(family(frame, entry))
+    methods, known = families(frame, entry)
     made = (
         f"{len(entry.seeds)} models of each kind, which differ only in initial weights and random draws: unlearned "
         "ones are compared with as many retrained and original ones, by their predictions on fixed samples."
     )
-    if not number:
+    if not methods and not known:
         return [made, "These audits only describe: no method passes or fails."]
     return [
         made,
-        f"Found: an audit's p, corrected for the {number} tests of this table (Holm), is below .05, so that the "
-        "probability that any method is found by chance is at most 5%; or runs of the method diverged. Bounded: "
+        f"Found: an audit's p, corrected for the {len(methods)} tests of methods (Holm; {len(known)} of controls are "
+        "corrected apart), is below .05, so that the probability that any method is found by chance is at most 5%; or "
+        "runs of the method diverged. Bounded: "
         "nothing is found, and controls with at least this share of the client lie further towards the original models "
         f"(95% confidence for all methods together; at most {MARGIN:.0%}). Undecided: neither. Resolution: the "
         "smallest share that this many models find with a power of 95% at least, at the level that holds for all tests "
-        "together (95% confidence); only probes with a resolution within that margin bound a method.",
+        "of methods together (95% confidence); only probes with a resolution within that margin bound a method.",
         *(audit.caveat for audit in entry.audits.values()),
     ]
 

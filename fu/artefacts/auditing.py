@@ -2,7 +2,8 @@
 
 Of controls it is known how much of the client is left. Every method is compared with a retraining, its reference, and
 judged by the controls that are compared with the same one. P-values are corrected by Holm over all methods, audits and
-scenarios of a table, so that with a probability of 95% none of them is found by chance.
+scenarios of a table, so that with a probability of 95% none of them is found by chance; those of controls likewise, by
+themselves.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,6 +17,7 @@ from fu.claims.correction import adjusted
 LEVEL = 0.05
 MODELS = "repeats"  # the row of the frame that says of how many repeats no model diverged
 UNTOUCHED = "untouched"  # the plug-in of the control that does nothing
+Family = dict[tuple[str, str, str], float]  # p-values by scenario, method and audit
 
 
 class Judged(NamedTuple):
@@ -41,7 +43,8 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     rows = {
         str(name): dict(zip(of["metric"], of["value"], strict=True)) for name, of in here.groupby("method", sort=False)
     }
-    corrected, several = family(frame, entry), []
+    methods, known = families(frame, entry)
+    corrected, several = methods | known, []
     order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
     for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
@@ -52,13 +55,17 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
     return several
 
 
-def family(frame: pd.DataFrame, entry: Entry) -> dict[tuple[str, str, str], float]:
-    """Return the corrected p-value of every test of a table, by scenario, method and audit."""
-    judged = {method.name for method in tested(entry)} - uncontrolled(entry)
-    names = {audit.p: audit.plugin for audit in entry.audits.values() if audit.p}
-    rows = frame[frame["metric"].isin(names) & frame["method"].isin(judged)]
-    keys = zip(rows["scenario"], rows["method"], rows["metric"].map(names), strict=True)
-    return dict(zip(keys, adjusted(rows["value"].to_list()), strict=True))
+def families(frame: pd.DataFrame, entry: Entry) -> tuple[Family, Family]:
+    """Return the corrected p-values of all tests of methods, and of all tests of controls."""
+    alone, names = uncontrolled(entry), {audit.p: audit.plugin for audit in entry.audits.values() if audit.p}
+
+    def corrected(known: bool) -> Family:
+        judged = {method.name for method in tested(entry) if method.known == known} - alone
+        rows = frame[frame["metric"].isin(names) & frame["method"].isin(judged)]
+        keys = zip(rows["scenario"], rows["method"], rows["metric"].map(names), strict=True)
+        return dict(zip(keys, adjusted(rows["value"].to_list()), strict=True))
+
+    return corrected(False), corrected(True)
 
 
 def unfit(entry: Entry, reference: str, found: Mapping[str, bool | None], sees: Collection[str]) -> str:

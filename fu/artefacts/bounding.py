@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from fu.artefacts.auditing import LEVEL, Judged, audits, controls, diverged, family, tested, uncontrolled
+from fu.artefacts.auditing import LEVEL, Judged, audits, controls, diverged, families, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.audits import share
 from fu.audits.models import Floats
@@ -56,7 +56,7 @@ def judge(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Scene:
 
 def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
     """Return how much of the client is left in each method, and how little of it would be found."""
-    level, places = LEVEL / max(len(family(frame, entry)), 1), projections(frame, scenario)
+    level, places = LEVEL / max(len(families(frame, entry)[0]), 1), projections(frame, scenario)
     bounded = len(entry.scenarios) * sum(not one.known for one in tested(entry))
     left = Left({}, {}, {})
     for reference in entry.against:

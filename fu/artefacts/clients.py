@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from fu.artefacts import drawing, notes
 from fu.artefacts.audit import BLACK, LEGEND
-from fu.artefacts.auditing import family, tested
+from fu.artefacts.auditing import families, tested
 from fu.artefacts.bounding import FOUND, Places, judge, positions, projections, separated
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.panels import grid
@@ -32,10 +32,10 @@ INTERVALS: dict[str, dict[str, Any]] = {
     "95% over clients": {"color": "0.75", "linewidth": 4, "zorder": 1},
 }
 READ = (
-    "Verdicts: in how many scenarios, corrected for the {number} tests of this table (Holm). Position: from retrained "
-    "(0) to original models (1), mean over clients and partitions. Over clients: {clients}. Over runs: 95% interval "
-    "for these very clients and partitions, were all models trained again. Deviations: of the clients' means, and of "
-    "the runs of one client on one partition."
+    "Verdicts: in how many scenarios, corrected for the {number} tests of methods, and apart for those of controls "
+    "(Holm). Position: from retrained (0) to original models (1), mean over clients and partitions. Over clients: "
+    "{clients}. Over runs: 95% interval for these very clients and partitions, were all models trained again. "
+    "Deviations: of the clients' means, and of the runs of one client on one partition."
 )
 SEVERAL = "95% interval for the mean over further clients, Student's t over the means of {number}"
 ALONE = "no interval, as one client gives none"
@@ -55,7 +55,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     means = {method.name: over_clients(entry, method, cells) for method in tested(entry)}
     number = len({scenario.at[str(entry.x)] for scenario in entry.scenarios})
     clients = SEVERAL.format(number=number) if number > 1 else ALONE
-    text = notes.joined(entry, READ.format(number=len(family(frame, entry)), clients=clients))
+    text = notes.joined(entry, READ.format(number=len(families(frame, entry)[0]), clients=clients))
     tables = [
         ("Over clients", grid(_over(entry, method, verdicts, means[method.name]) for method in tested(entry))),
         ("Each client: verdict, position", grid(_each(entry, method, verdicts, cells) for method in tested(entry))),

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts import notes
-from fu.artefacts.auditing import Judged, audits, controls, family
+from fu.artefacts.auditing import Judged, audits, controls, families
 from fu.artefacts.bounding import remaining
 from fu.artefacts.entry import Entry, Method
 from fu.artefacts.panels import grid
@@ -19,9 +19,9 @@ COLUMNS = ["scenario", "method", "reference", "left", "audit", "p", "found", "cl
 POWER = "power"
 READ = (
     "Bold: found. –: not found. !: the audit misses a control that it must find, or finds models without the "
-    "client; it judges no method with this reference. In parentheses: p, corrected for the {number} tests of this "
-    "table. Power: how often, at least, this many models of such a control would be found (95% confidence), at the "
-    "level that holds for all tests."
+    "client; it judges no method with this reference. In parentheses: p, corrected for the {number} tests of "
+    "controls. Power: how often, at least, this many models of such a control would be found (95% confidence), at the "
+    "level that holds for all tests of methods."
 )
 
 
@@ -55,7 +55,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         )
         shown.append((f"{scenario.label}: power, by probe", table))
         names += [f"{scenario.name}-controls", f"{scenario.name}-power"]
-    text = notes.joined(entry, READ.format(number=len(family(frame, entry))))
+    text = notes.joined(entry, READ.format(number=len(families(frame, entry)[1])))
     return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=tuple(names))
 
 

@@ -2,7 +2,8 @@
 
 In every round a client trains a second head, a copy of the model's last fully connected layer, on its own samples, each
 with one wrong label drawn once, for as many epochs as it trains. The head starts at (1 - gamma) W + gamma W_a, with W
-the global model's head and W_a the client's from the round before; all other layers stay the global model's. In the
+the global model's head and W_a the client's from the round before (in round 0 at W; in the authors' code W_a is random
+then); all other layers stay the global model's. Clients train it in every round, also where they are not drawn. In the
 authors' code the two heads train together, so that the auxiliary one also moves the layers below; here it leaves the
 training as it is. During training only an attack identifies the clients; without one, all clients train such a head.
 """
@@ -18,7 +19,7 @@ from fu.federation.local import FLOAT_BYTES, generator
 from fu.federation.task import Record, Task
 
 TRAINS = True  # clients do work for it, which counts
-GAMMA = 0.9  # the authors' script for MNIST and LeNet; .5 for CIFAR-10
+GAMMA = 0.9  # called best and final in the authors' script for MNIST and LeNet, whose commands use .5
 
 
 def record(task: Task, so_far: Record, theta: Tensor, round: int) -> Record:

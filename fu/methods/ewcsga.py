@@ -3,10 +3,12 @@
 During unlearning only the forgotten client trains. It descends -CE + (lambda / 2) sum_j F_j (w_j - w0_j)^2, with w0 the
 original model and F the diagonal Fisher information of the retained data. A step follows the gradient of -CE, clipped
 if requested, and then applies the penalty implicitly (its proximal step), w_j <- w0_j + (w_j - w0_j) / (1 + lr lambda
-F_j), which is stable for every lambda. Wu et al. (2022) was not available to us: the loss follows FedOSD's description;
-the empirical Fisher information (with true labels), its sample size and lambda are our interpretation. Several
-forgotten clients count equally. Stores F [d]; communicates one model up and down per round, and once a model and a
-diagonal per retained client.
+F_j), which is stable for every lambda. Wu et al. (2022) was not available to us. FedOSD names only a regularisation
+term; the penalty follows a summary with the paper's formulas (vicw0ng-hk/feul). There the client unlearns by itself
+from the model that it downloaded, w0; here in rounds, always around the original model. The data behind F (the retained
+clients' own), the empirical Fisher information (with true labels), its sample size and lambda are our interpretation.
+Several forgotten clients count equally. Stores F [d]; communicates one model up and down per round, and once a model
+and a diagonal per retained client.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +26,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 FIDELITY = {
     "source": "second-hand",
-    "citation": "Wu et al. 2022, as FedOSD sections 2.2 and A.3 describe it",
+    "citation": "Wu et al. 2022: FedOSD sections 2.2 and A.3, and a summary with the paper's formulas",
     "not_read": "Wu et al. 2022",
 }
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan

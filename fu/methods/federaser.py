@@ -3,13 +3,13 @@
 Starting from the initial model of the original training, in each calibration round every retained client performs a
 share of its local steps. Layer by layer, its update U' is rescaled to the norm of its update U in a stored round, ||U||
 U' / ||U'||, and the rescaled updates are averaged. Liu et al. (2021) was not available to us: the rule, the interval
-and the ratio of one half follow later papers; mirrors of the authors' code differ (`federaser_as_published.py`). The
-code of Mora et al. (2024, FedQUIT) rescales by the norm of all layers at once and takes the stored updates in its first
-round.
-FedOSD's Table 12 (.99 to 1.00 of retraining's time) implies full local training, our default. The norms of every round
-are stored; the number of calibration rounds determines which of them are used: every tenth for 2000 rounds and 200
-calibration rounds. Stores m x layers numbers per round; communicates one model up and down per retained client and
-round.
+and the ratio of one half follow later papers; mirrors of the authors' code differ (`federaser_as_published.py`). By a
+summary with the paper's formulas (vicw0ng-hk/feul), as in the code of Mora et al. (2024, FedQUIT), the norm is that of
+the whole update, and the first round takes the stored updates as they are, since the initial model has seen nobody;
+here the retained clients train in it, too. FedOSD's Table 12 (.99 to 1.00 of retraining's time) implies full local
+training, our default. The norms of every round are stored; the number of calibration rounds determines which of them
+are used: every tenth for 2000 rounds and 200 calibration rounds. Stores m x layers numbers per round; communicates one
+model up and down per retained client and round.
 """
 
 from pydantic import BaseModel, Field

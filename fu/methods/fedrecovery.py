@@ -4,9 +4,10 @@ A single step without training (FedOSD section 4.1). A round with n clients move
 D_t^i; without client u it would have moved by (n D_t - D_t^u) / (n - 1). The residual of the round, with u minus
 without, is (D_t^u - D_t) / (n - 1); it is weighted by p_t = ||grad F(w_t)||^2 / sum_s ||grad F(w_s)||^2 and subtracted:
 w_u = w_T + sum_t p_t (D_t - D_t^u) / (n - 1) + N(0, s^2 I). The denominator of p_t is the sum over all rounds; public
-copies often divide by the sum up to round t, which removes more. grad F(w_t) is estimated as -D_t / lr_t. The guarantee
-requires the same noise on the retrained model, which is absent in FedOSD's tables. Stores one weighted sum of updates
-per client, m d numbers; communicates nothing.
+copies often divide by the sum up to round t, which removes more. All clients weigh the same in D_t, also where FedAvg
+weighs them by samples. grad F(w_t) is estimated as -D_t / lr_t. The guarantee requires the same noise on the retrained
+model, which is absent in FedOSD's tables. Stores one weighted sum of updates per client, m d numbers; communicates
+nothing.
 """
 
 from pydantic import BaseModel, Field

@@ -4,8 +4,9 @@ During unlearning only the forgotten client trains: ascent on CE from the refere
 every step projected onto the ball of radius delta around w_ref; w0 is the original model and w_u the client's last
 local model. FedOSD's delta is a third of the mean distance from w0 to ten random models. The code of Halimi et al.
 measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops permanently once
-the local model is far enough from w_u. Several forgotten clients count equally. Stores w_u [d]; communicates one model
-up and down per round.
+the local model is far enough from w_u (by a summary of the paper, vicw0ng-hk/feul: once validation accuracy is below a
+threshold). w_ref is the other clients' mean where all weigh the same, as there. Several forgotten clients count
+equally. Stores w_u [d]; communicates one model up and down per round.
 """
 
 from dataclasses import dataclass, replace
@@ -20,8 +21,9 @@ from fu.federation.task import State, Task
 
 needs = {"last_local_models"}
 FIDELITY = {
-    "source": "code",
-    "citation": "Halimi et al. 2022: authors' notebook; FedOSD appendix B.1, which differs from it",
+    "source": "second-hand",
+    "citation": "Halimi et al. 2022, as FedOSD appendix B.1 describes it; `as-original-code`: the authors' notebook",
+    "not_read": "Halimi et al. 2022",
 }
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
 

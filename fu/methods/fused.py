@@ -1,11 +1,11 @@
 """FUSED: sparse adapters of the most sensitive layers overwrite the forgotten knowledge (Zhong et al. 2025).
 
 The model w is frozen. The most sensitive layers get an adapter A, zero at first, of which a random share of entries may
-change; the retained clients train A by FedAvg, and the model is w + A. Dropping A restores w. In our reading the
-most sensitive layers change most (mean |Delta| over weights and clients) when the clients of a round train from w. The
-abstract, summaries and the authors' code were read. That code names the layers by hand (LeNet-5: the first convolution
-and the head) and gives them low-rank adapters (LoRA, rank 16) instead, which in these two layers leave every weight
-free (`density: 1`).
+change; the retained clients train A by FedAvg, and the model is w + A. Dropping A restores w. In our reading the most
+sensitive layers change most (mean |Delta| over weights and clients) when the retained clients train from w for a round.
+The abstract, summaries and the authors' code were read. That code measures the change during the original training, of
+all clients, and names the layers by hand (LeNet-5: the first convolution and the head) and gives them low-rank adapters
+(LoRA, rank 16) instead, which in these two layers leave every weight free (`density: 1`).
 
 Stores a mask [d]; communicates one model up and down per client and round, and once more per client of the first round.
 """

@@ -3,9 +3,11 @@
 The retained clients send the inputs of every layer on one batch; S [k, r] is an orthonormal basis of their span for a
 layer y = W x (patches for convolutions). From the forgotten client's ascent gradient g the server removes the part that
 acts on that span: W <- W + lr (g - g S S^T). Outputs on the sampled batches are therefore preserved as far as S
-represents the inputs; if S is complete, they do not change at all. Biases are frozen, since they would violate this (as
-FedOSD notes). Li et al. (2023) was not available to us: the rank, the batch and the choice to compute S once are our
-interpretation; their factor that hides the inputs does not change the span and is omitted. With standardised weights
+represents the inputs; if S is complete, they do not change at all. All other parameters are frozen: biases, which would
+violate this (as FedOSD notes), gains of normalisation, recurrent layers. Li et al. (2023) was not available to us. By a
+summary with its formulas (vicw0ng-hk/feul) the client ascends for several local passes and the server updates once;
+here every round of unlearning does so, with S of the original model. Its clients scale their inputs by random factors,
+which hides them and shifts which directions are kept where S is incomplete; we omit this. With standardised weights
 (NFResNet-18) the invariance holds only to first order. Several forgotten clients count equally. Stores S; communicates
 the second moments of the layer inputs once, and one model up and down per round.
 """
@@ -27,7 +29,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 FIDELITY = {
     "source": "second-hand",
-    "citation": "Li et al. 2023, as FedOSD sections 2.2 and A.3 describe it",
+    "citation": "Li et al. 2023: FedOSD sections 2.2 and A.3, and a summary with the paper's formulas",
     "not_read": "Li et al. 2023",
 }
 ESTIMATE = {"forgotten": 1, "retained": 0}  # how often they train in a round, for the plan
@@ -41,8 +43,8 @@ class Params(BaseModel, extra="forbid"):
         0.95,
         gt=0,
         le=1,
-        description="share of the inputs' squared norm that is kept, which sets the rank r; 1: all of it; our choice, "
-        "as Saha et al. 2021, the origin of the idea, keep .95 to .99",
+        description="share of the inputs' squared norm that is kept, which sets the rank r (the paper's criterion); 1: "
+        "all of it; our choice of value, as Saha et al. 2021, the origin of the idea, keep .95 to .99",
     )
     clip: float = Field(0, ge=0, description=CLIP)
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts import auditing
-from fu.artefacts.auditing import Judged, audits, family
+from fu.artefacts.auditing import Judged, audits, families
 from fu.artefacts.bounding import judge, remaining
 from fu.artefacts.entry import Entry, Method
 from fu.pipeline.provenance import catalogue
@@ -68,15 +68,19 @@ def said(rows: pd.DataFrame, entry: Entry | None = None) -> dict[str, str]:
     return judge(rows, entry, entry.scenarios[0]).verdicts
 
 
-def test_all_tests_of_a_table_are_one_family() -> None:
-    found = family(make_rows(), make_audit())
-    assert len(found) == 14  # two audits that decide something, seven methods
-    # sorted: four of .00025, four of .0005, then .002 and .004 as the 9th and 10th, times 6 and 5; .25, .3, .5, .6
-    assert found["small", "bad", "line"] == found["small", "all", "line"] == pytest.approx(14 * 0.00025)
-    assert found["small", "bad", "ulira"] == pytest.approx(10 * 0.0005)
-    assert found["small", "tenth", "line"] == pytest.approx(6 * 0.002)
-    assert found["small", "tenth", "ulira"] == pytest.approx(5 * 0.004)
-    assert found["small", "none", "line"] == found["small", "good", "ulira"] == 1
+def test_all_tests_of_methods_are_one_family_and_those_of_controls_another() -> None:
+    methods, known = families(make_rows(), make_audit())
+    assert (len(methods), len(known)) == (4, 10)  # two audits that decide something; two methods, five controls
+    # sorted: .00025, .0005, .3, .6
+    assert methods["small", "bad", "line"] == pytest.approx(4 * 0.00025)
+    assert methods["small", "bad", "ulira"] == pytest.approx(3 * 0.0005)
+    assert methods["small", "good", "line"] == methods["small", "good", "ulira"] == pytest.approx(0.6)
+    # sorted: three of .00025, three of .0005, .002, .004, .25, .5
+    assert known["small", "all", "line"] == pytest.approx(10 * 0.00025)
+    assert known["small", "all", "ulira"] == pytest.approx(7 * 0.0005)
+    assert known["small", "tenth", "line"] == pytest.approx(4 * 0.002)
+    assert known["small", "tenth", "ulira"] == pytest.approx(3 * 0.004)
+    assert known["small", "none", "ulira"] == 0.5
 
 
 def test_audits_stand_in_the_order_of_the_metrics() -> None:
@@ -147,7 +151,7 @@ def test_a_method_without_controls_of_its_reference_is_not_judged() -> None:
     entry = entry.model_copy(update={"methods": (*(one for one in entry.methods if one.name != "good"), *others)})
     assert auditing.uncontrolled(entry) == {"good"}
     assert said(make_rows(), entry)["good"] == "not judged"
-    assert len(family(make_rows(), entry)) == 12
+    assert [len(of) for of in families(make_rows(), entry)] == [2, 10]
     labels = {one.name: auditing.marked(entry, one) for one in entry.methods}
     assert (labels["good"], labels["bad"]) == ("Good (not judged: no controls)", "Bad")
 

@@ -11,9 +11,9 @@ def test_findings_and_powers() -> None:
     assert [*found.columns.get_level_values(1)] == ["Control", "Against", "U-LiRA", "Line"]
     shown = {row[0]: row[1:] for row in found.itertuples(index=False, name=None)}
     assert [*shown] == ["None", "Tenth", "Half", "All", "Nothing"]
-    assert shown["None"] == ("Again", "– (1.000)", "– (1.000)")
-    assert shown["Tenth"] == ("Again", "– (1.000)", "– (0.900)")  # .15 is the ninth of fourteen
-    assert shown["All"] == ("Again", "**found (0.005)**", "**found (0.004)**")
+    assert shown["None"] == ("Again", "– (0.750)", "– (0.750)")
+    assert shown["Tenth"] == ("Again", "– (0.750)", "– (0.600)")  # .15 is the seventh of ten, .25 the eighth
+    assert shown["All"] == ("Again", "**found (0.004)**", "**found (0.003)**")
     assert power.to_numpy().tolist() == [["Tenth", "100%"], ["Half", "100%"], ["All", "100%"]]
 
 
@@ -27,6 +27,6 @@ def test_what_contradicts_an_audit_is_marked() -> None:
 def test_the_tidy_rows() -> None:
     frame = made(make_audit(kind="controls"), make_rows()).frame
     row = frame[(frame["method"] == "nothing") & (frame["audit"] == "ulira")].iloc[0].to_dict()
-    assert (row["reference"], row["p"], row["found"], row["claimed"]) == ("again", 0.005, True, True)
+    assert (row["reference"], row["p"], row["found"], row["claimed"]) == ("again", 0.0035, True, True)
     assert frame[(frame["method"] == "half") & (frame["audit"] == "power: forgotten")]["p"].tolist() == [1.0]
     assert not frame[(frame["method"] == "half") & (frame["audit"] == "ulira")]["claimed"].any()

@@ -116,10 +116,13 @@ def test_the_norms_of_a_client_are_found_by_its_place_among_those_who_take_part(
         assert piece.norm().item() == pytest.approx(5, rel=1e-4)
 
 
-def test_as_published_the_mean_update_takes_the_distance_of_two_stored_means(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("epochs", "half"), [(1, 1), (2, 1), (3, 2)])
+def test_as_published_the_mean_update_takes_the_distance_of_two_stored_means(
+    epochs: int, half: int, tmp_path: Path
+) -> None:
     """Of six stored rounds in three, the second, fourth and last; the first round trains nobody."""
     trained = train(tmp_path, 6)
-    task, p = trained.task(rounds=3), params_of(federaser_as_published)
+    task, p = trained.task(rounds=3, local_epochs=epochs), params_of(federaser_as_published)
     retained, sizes, everyone = [0, 2, 3], [7, 9, 8], [7, 12, 9, 8]
     state = federaser_as_published.step(task, p, federaser_as_published.start(task, p), 0)
     first = trained.models[1] + weighted_mean(trained.updates[1, retained], sizes)
@@ -127,7 +130,7 @@ def test_as_published_the_mean_update_takes_the_distance_of_two_stored_means(tmp
     assert task.federation.cost.steps == 0
     for round, stored in ((1, 3), (2, 5)):
         theta = state.theta
-        fresh = make_federation(trained.data, local_epochs=1)  # of the toy's two
+        fresh = make_federation(trained.data, local_epochs=half)
         mean = weighted_mean(fresh.local_updates(theta, retained, round).delta, sizes)
         old = weighted_mean(trained.updates[stored, retained], sizes) - weighted_mean(trained.updates[stored], everyone)
         torch.testing.assert_close(

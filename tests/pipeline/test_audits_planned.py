@@ -162,7 +162,7 @@ def laid(**parts: Any) -> dict[str, Any]:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (laid(seeds=[0, 1, 2]), "'line_position' needs at least 4 repeats, got 3 seeds; use more seeds, or leave"),
-    (laid(seeds=[0, 1, 2, 3]), "4 repeats cannot decide 20 tests, as no p-value can be below 0.05 once it is"),
+    (laid(seeds=[0, 1, 2, 3]), "4 repeats cannot decide 10 tests, as no p-value can be below 0.05 once it is"),
     (shown(metrics=["asr"]), "no audit has the metric 'asr'"),
     (laid(settings={"data": {"one_partition": False}}), "'mnist-pat50' needs data.one_partition: true"),
     (laid(settings={"data": {"forget": {"clients": 2, "requests": 2}}}), "needs data.forget with one request"),

@@ -1,5 +1,6 @@
 """Checks, before the first job, that everything a table or figure shows exists."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -252,14 +253,6 @@ class EntryChecks:
                     f"seed{'s' * (len(seeds) != 1)}; use more seeds, or leave this paper out (PAPERS=..., or papers in "
                     "config.yaml)."
                 )
-        deciding = {home[metric] for metric in entry.metrics if "P" in catalogue.declared("audits", home[metric])}
-        judged = not {"FIRSTS", "SCORES", "DIFFERENCES"} & {*declared}
-        tests = len(entry.scenarios) * len([one for one in entry.shown if one not in entry.against]) * len(deciding)
-        if judged and tests * smallest_p(len(seeds)) >= LEVEL:
-            raise self.wrong(
-                f"{len(seeds)} repeats cannot decide {tests} tests, as no p-value can be below {LEVEL} once it is "
-                "corrected for all; use more seeds, or fewer methods, scenarios or metrics."
-            )
         if declared.get("FIRSTS"):
             lacking = [end for end in ends(entry.metrics[0]) if end not in entry.metrics]
             if lacking:
@@ -292,6 +285,19 @@ class EntryChecks:
                     f"methods: {self.kind} needs two controls to validate the audits: one without the "
                     "forgotten client (retrain_partly with share: 0) and one with all of its data (share: 1)."
                 )
+        if {"FIRSTS", "SCORES", "DIFFERENCES"} & {*declared}:
+            return
+        # controls are corrected apart
+        known = Counter(
+            bool({"LEFT", "CONTROL"} & {*firsts[one].declared}) for one in firsts if one not in entry.against
+        )
+        deciding = {home[metric] for metric in entry.metrics if "P" in catalogue.declared("audits", home[metric])}
+        tests = len(entry.scenarios) * max(known.values(), default=0) * len(deciding)
+        if tests * smallest_p(len(seeds)) >= LEVEL:
+            raise self.wrong(
+                f"{len(seeds)} repeats cannot decide {tests} tests, as no p-value can be below {LEVEL} once it is "
+                "corrected for all; use more seeds, or fewer methods, scenarios or metrics."
+            )
 
     def _each(self, able: Sequence[str], what: str) -> None:
         """Check that every metric is one of the allowed ones."""
