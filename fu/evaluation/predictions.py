@@ -52,10 +52,8 @@ def audited(data: ClientData) -> dict[str, tuple[Tensor, Tensor]]:
         "retained_test": data.clean(tested),
     }
     if x.ndim == 4:
-        found["augmented"] = (
-            altered(x, derive_integer("augmented", int(_held_out(data).sum()))),
-            y,
-        )  # no method knows it
+        secret = int(_held_out(data).sum())  # no method gets these rows
+        found["augmented"] = altered(x, derive_integer("augmented", secret)), y
     if data.mark is not None:
         x, y = found["triggered"] = data.flipped(tested)
         found["triggered_altered"] = altered(x, derive_integer("triggered_altered")), y
