@@ -44,7 +44,7 @@ class Params(BaseModel, extra="forbid"):
         gt=0,
         le=1,
         description="share of the inputs' squared norm that is kept, which sets the rank r (the paper's criterion); 1: "
-        "all of it; our choice of value, as Saha et al. 2021, the origin of the idea, keep .95 to .99",
+        "all of it; our choice, as Saha et al. 2021, the origin of the idea, keep .95 to .99",
     )
     clip: float = Field(0, ge=0, description=CLIP)
 

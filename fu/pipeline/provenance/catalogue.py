@@ -83,7 +83,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     },
     "artefacts": {
         "INPUTS": tuple[Input, ...],
-        "MARKS": dict[str, tuple[str, ...]],
+        **dict.fromkeys(("MARKS", "PUBLISHED"), dict[str, tuple[str, ...]]),
         "REPEATS": int,
         **dict.fromkeys(("ALSO", "TRACED", "NEEDS", "BY_SEED"), tuple[str, ...]),
         **dict.fromkeys(("TABLE", "OPTIMA", "POINTS", "REQUESTS", "RETRAINS", "CLIENTS"), bool),
