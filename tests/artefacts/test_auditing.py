@@ -11,6 +11,7 @@ from fu.artefacts import auditing
 from fu.artefacts.auditing import Judged, audits, families
 from fu.artefacts.bounding import judge, remaining
 from fu.artefacts.entry import Entry, Method
+from fu.audits import share
 from fu.pipeline.provenance import catalogue
 from tests.artefacts.factories import make_audit as audit_named
 from tests.artefacts.factories import make_entry, method_of, scenario_of
@@ -136,6 +137,12 @@ def test_bounds_hold_for_all_methods_of_a_table_together() -> None:
     one = entry.model_copy(update={"methods": tuple(one for one in entry.methods if one.name != "bad")})
     assert remaining(rows, one, one.scenarios[0]).bound["good"] == 0.1
     assert remaining(rows, entry, entry.scenarios[0]).bound["good"] == 0.5
+
+
+def test_power_is_at_the_level_of_the_tests_of_methods() -> None:
+    left = remaining(make_rows({}, {"tenth": 2.0}), make_audit(), make_audit().scenarios[0])
+    at = {number: share.power(PLACES + 2, PLACES, 0.05 / number) for number in (4, 10)}  # of methods, of controls
+    assert left.power["tenth"]["forgotten"] == at[4] > at[10]
 
 
 def test_random_weights_do_not_stand_in_for_a_control_with_all_of_the_client() -> None:

@@ -167,6 +167,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (laid(settings={"data": {"one_partition": False}}), "'mnist-pat50' needs data.one_partition: true"),
     (laid(settings={"data": {"forget": {"clients": 2, "requests": 2}}}), "needs data.forget with one request"),
     (shown(against=["retraining", "partly.all"]), "'partly.all' is not a retraining"),
+    (shown(against=["retraining", "cheat"]), "'cheat' is not a retraining"),
     (shown(against=["retraining"]), "against: lists no retraining of 'fats.training', with which 'fats'"),
     (shown(methods=[*ALL, "fedrecovery"]), "lists no 'retraining.noisy', with which 'fedrecovery' is"),
     (shown(methods=["partly.0", "fedosd"], against=["retraining"]), "needs two controls to validate the audits"),

@@ -39,7 +39,7 @@ class Files:
         self.folder, self.digest = folder, archives.digest_of(SETTINGS, probes)
         self.models, self.path = models, folder / "toy.zip"
         logits = {f"{kind}.{probe}": of for kind in archives.KINDS for probe, of in getattr(models, kind).items()}
-        logits["retrained.forgotten"] = logits["retrained.forgotten"] * np.float32(scale)
+        logits["retrained.forgotten"][0] *= np.float32(scale)
         with archives.folder_of(self.path) as files:
             np.savez(files / "probes.npz", digest=self.digest, **probes)  # type: ignore[arg-type]
             np.savez(files / "logits.npz", **logits)  # type: ignore[arg-type]
