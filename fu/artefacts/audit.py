@@ -165,11 +165,11 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         made,
         f"Found: an audit's p, corrected for the {len(methods)} tests of methods (Holm; {len(known)} of controls are "
         "corrected apart), is below .05, so that the probability that any method is found by chance is at most 5%; or "
-        "runs of the method diverged. Bounded: "
-        "nothing is found, and controls with at least this share of the client lie further towards the original models "
-        f"(95% confidence for all methods together; at most {MARGIN:.0%}). Undecided: neither. Resolution: the "
-        "smallest share that this many models find with a power of 95% at least, at the level that holds for all tests "
-        "of methods together (95% confidence); only probes with a resolution within that margin bound a method.",
+        "runs of the method diverged. Bounded: nothing is found, and controls with at least this share of the client "
+        "lie further towards the original models (95% confidence for all methods together; at most "
+        f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models find with a power of "
+        "95% at least, at the level that holds for all tests of methods together (95% confidence); only probes with a "
+        "resolution within that margin bound a method.",
         *(audit.caveat for audit in entry.audits.values()),
     ]
 

@@ -15,7 +15,7 @@ from fu.artefacts.entry import Audit, Entry, Method, Scenario
 from fu.claims.correction import adjusted
 
 LEVEL = 0.05
-MODELS = "repeats"  # the row of the frame that says of how many repeats no model diverged
+MODELS = "repeats"  # metric: number of repeats without a diverged model
 UNTOUCHED = "untouched"  # the plug-in of the control that does nothing
 Family = dict[tuple[str, str, str], float]  # p-values by scenario, method and audit
 
@@ -89,7 +89,7 @@ def unfit(entry: Entry, reference: str, found: Mapping[str, bool | None], sees: 
 
 
 def diverged(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> set[str]:
-    """Return the methods of which runs diverged, while those of a control or method with the same reference did not."""
+    """Return the methods with fewer complete repeats than another method or control that has the same reference."""
     rows, number = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)], dict[str, float]()
     whole, several = dict(zip(rows["method"], rows["value"], strict=True)), tested(entry)
     for method in several:

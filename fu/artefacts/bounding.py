@@ -110,7 +110,7 @@ def _with_a_share(entry: Entry, reference: str) -> list[Method]:
 
 
 def _verdict(entry: Entry, method: Method, judged: list[Judged], left: Left, *, lost: bool) -> str:
-    """Return a method's verdict: found, bounded below a share, undecided, or not judged; `lost`: a run diverged."""
+    """Return a method's verdict: found, bounded below a share, undecided, or not judged; `lost`: some runs diverged."""
     deciding = [audit for audit in judged if audit.audit.p]
     if method.name in uncontrolled(entry) or not deciding:
         return UNJUDGED

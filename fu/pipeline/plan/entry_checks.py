@@ -296,7 +296,8 @@ class EntryChecks:
         if tests * smallest_p(len(seeds)) >= LEVEL:
             raise self.wrong(
                 f"{len(seeds)} repeats cannot decide {tests} tests, as no p-value can be below {LEVEL} once it is "
-                "corrected for all; use more seeds, or fewer methods, scenarios or metrics."
+                "corrected for all; use more seeds, or fewer methods, scenarios or metrics, or leave this paper out "
+                "(PAPERS=..., or papers in config.yaml)."
             )
 
     def _each(self, able: Sequence[str], what: str) -> None:

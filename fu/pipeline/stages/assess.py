@@ -13,7 +13,7 @@ from fu.pipeline.stages.common import Spec as Base
 from fu.plugins import Kind
 
 COLUMNS = ("first", "metric", "run", "value")
-REPEATS = "repeats"  # metric: of how many repeats no model diverged
+REPEATS = "repeats"  # metric: number of repeats without a diverged model
 
 
 class Spec(Base):

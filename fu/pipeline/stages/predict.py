@@ -36,13 +36,12 @@ def main(spec: Spec, files: Files, options: Options) -> None:
     network = Network(builder_of(spec, data)(), data.device)
     probes = predictions.audited(data)
     loaded = (model_files.load(path, network.layout)[0] for path in files.models)
-    answers = [
-        None
-        if theta is None
-        else {name: network.logits(theta.to(data.device), x) for name, (x, _) in probes.items()}
-        | fresh_heads.logits(network, theta.to(data.device), data, probes)
-        for theta in loaded
-    ]
+
+    def answer(theta: torch.Tensor) -> dict[str, torch.Tensor]:
+        said = {name: network.logits(theta, x) for name, (x, _) in probes.items()}
+        return said | fresh_heads.logits(network, theta, data, probes)
+
+    answers = [None if theta is None else answer(theta.to(data.device)) for theta in loaded]
     like = next(filter(None, answers), {})
     lost = {name: torch.full_like(logits, torch.nan) for name, logits in like.items()}
     logits = {name: torch.stack([(one or lost)[name] for one in answers]) for name in like}
