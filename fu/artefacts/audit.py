@@ -39,6 +39,7 @@ from fu.audits.models import Floats
 INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "passes")  # 1 or 0
+ENDS = ("_low", "_high")  # of the metrics that are an interval's ends: they stand behind the metric whose they are
 GREY, BAND = "0.65", "0.88"
 POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
 BLACK = {"color": "0.25", **POINT}
@@ -127,8 +128,12 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
         for one in scene.audits:
             of = one.values.get(method.name, {})
             for metric in (metric for metric in entry.metrics if metric.name in one.audit.metrics):
+                low, high = (f"{metric.name}{end}" for end in ENDS)
                 digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
-                row[metric.label] = plus_minus(of.get(metric.name, nan), digits=digits)
+                text = plus_minus(of.get(metric.name, nan), digits=digits)
+                if not isnan(of.get(low, nan)):
+                    text += f" ({plus_minus(of[low], digits=digits)} to {plus_minus(of[high], digits=digits)})"
+                row[metric.label] = text
             if one.audit.p:
                 p = one.p.get(method.name, nan)
                 row[f"{one.audit.label}: p"] = "< 0.001" if p < 0.001 else plus_minus(p)
@@ -170,8 +175,15 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models find with a power of "
         "95% at least, at the level that holds for all tests of methods together (95% confidence); only probes with a "
         "resolution within that margin bound a method.",
+        "In parentheses: 95% intervals over models." if _intervals(entry) else "",
         *(audit.caveat for audit in entry.audits.values()),
     ]
+
+
+def _intervals(entry: Entry) -> bool:
+    """Return whether a metric that is shown has an interval."""
+    measured = {name for audit in entry.audits.values() for name in audit.metrics}
+    return any(f"{metric.name}{ENDS[0]}" in measured for metric in entry.metrics)
 
 
 def _picture(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> Figure:

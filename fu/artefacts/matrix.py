@@ -96,9 +96,13 @@ JACKKNIFE = (
     "pair, s is (n - 1) / (n - 2) times the deviation of these means (the jackknife's), and seeds with fewer than "
     "three repeats do not count."
 )
+BEFOREHAND = (
+    "They leave out what clients do for a method during the original training (FedAU: those that may be forgotten, "
+    "who must be known beforehand, train twice per round)."
+)
 COSTS = (
-    "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested. They leave "
-    "out what clients do for a method during the original training (FedAU: the forgotten one trains twice per round)."
+    "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested. "
+    f"{BEFOREHAND}"
 )
 COLOURS = (
     "Picture: red is higher than retraining, blue lower, grey like it or in an uninformative column; costs are not "

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from fu.artefacts import drawing, notes
 from fu.artefacts.entry import Entry, Method, Metric
 from fu.artefacts.floor import DIGITS, gap, noise_floor
-from fu.artefacts.matrix import final, repeats
+from fu.artefacts.matrix import BEFOREHAND, final, repeats
 from fu.artefacts.panels import LIKE, grid
 from fu.artefacts.pareto import Point, front
 from fu.artefacts.result import Result, of_table
@@ -55,8 +55,9 @@ READ = (
 )
 BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
 COST = (
-    "Costs are those of unlearning and post-training, means over runs. Bold: on the Pareto front of client rounds and "
-    "the distance from retraining in {metric}. Grid: number of settings from which each method's were chosen."
+    f"Costs are those of unlearning and post-training, means over runs. {BEFOREHAND} Bold: on the Pareto front of "
+    "client rounds and the distance from retraining in {metric}. Grid: number of settings from which each method's were"
+    " chosen."
 )
 LOST = "A method is not judged if for some client all of its runs diverged."
 

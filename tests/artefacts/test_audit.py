@@ -1,6 +1,7 @@
 """The table of what remains, its rows and its picture: by hand, on the numbers of `test_auditing`."""
 
 import numpy as np
+import pandas as pd
 
 from fu.artefacts import audit
 from tests.artefacts.factories import made
@@ -22,6 +23,21 @@ def test_cells_and_headings() -> None:
     assert shown["Good"] == ("bounded below 10%", "10%", "0.490", "0.600", "0.000", "0.600", "0.000")
     assert shown["Bad"] == ("**found**", "50%", "0.800", "0.002", "0.400", "0.001", "0.000")
     assert shown["Nothing"][1] == "> 100%"
+
+
+def test_an_interval_stands_behind_its_metric() -> None:
+    ends = make_rows()[lambda rows: (rows["metric"] == "ulira_auc") & (rows["method"] == "good")].iloc[[0, 0]]
+    frame = pd.concat([make_rows(), ends.assign(metric=["ulira_auc_low", "ulira_auc_high"], value=[0.4, 0.61])])
+    audits = make_audit().audits
+    metrics = (*audits["ulira"].metrics, "ulira_auc_low", "ulira_auc_high")
+    found = made(make_audit(audits={**audits, "ulira": audits["ulira"].model_copy(update={"metrics": metrics})}), frame)
+    [(_, panel)] = found.panels or []
+    cells = dict(zip(panel.iloc[:, 0], panel.iloc[:, 3], strict=True))
+    assert (cells["Good"], cells["Bad"]) == ("0.490 (0.400 to 0.610)", "0.800")
+    words = "In parentheses: 95% intervals over models."
+    assert words in found.notes
+    without = make_audit(metrics=make_audit().metrics[:2], audits={name: audits[name] for name in ("line", "ulira")})
+    assert words not in made(without, make_rows()).notes
 
 
 def test_what_a_method_is_compared_with_is_named_where_there_are_several() -> None:

@@ -4,11 +4,16 @@ from dataclasses import replace
 from itertools import pairwise
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from fu.data.clients import ClientData
+from fu.data.partition import Partition, no_indices
+from fu.data.request import Request, in_a_row
 from fu.errors import UserError
+from fu.federation.local import Federation
 from fu.federation.task import Task
 from fu.methods import fine_tuning, fused, gradient_ascent, puf, weight_negation
 from tests.factories import COLOUR, make_data, make_federation, make_partition, make_task, params_of
@@ -24,6 +29,25 @@ def test_the_retained_clients_fine_tune(method: ModuleType) -> None:
         torch.testing.assert_close(after.theta, before.theta + moved, rtol=0, atol=1e-6)
     assert torch.equal(states[0].theta, task.original_model) == (method is fine_tuning)
     assert task.federation.cost.forgotten_rounds == 0
+
+
+def test_fine_tuning_leaves_out_forgotten_samples_and_continues_with_the_next_request() -> None:
+    def federation(part: Partition, asked: Request | None = None) -> Federation:
+        drawn = make_data(whole)
+        return make_federation(ClientData(drawn.inputs, drawn.y, part, drawn.classes, "all", request=asked))
+
+    whole = make_partition(trigger=False)
+    first, second = np.sort(whole.train[0][:2]), np.sort(whole.train[2][:3])
+    task = make_task(federation(whole, in_a_row([no_indices()] * 2, [first, second])))
+    p, state = params_of(fine_tuning), fine_tuning.start(task.after(1), params_of(fine_tuning))
+    gone, sizes = first, [5, 12, 9]
+    for requests in (1, 2):
+        left = replace(whole, train=[rows[~np.isin(rows, gone)] for rows in whole.train])
+        moved = weighted_mean(federation(left).local_updates(state.theta, [0, 1, 2], requests).delta, sizes)
+        before, state = state.theta, fine_tuning.step(task.after(requests), p, state, requests)
+        torch.testing.assert_close(state.theta, before + moved, rtol=0, atol=1e-6)
+        state = fine_tuning.again(task, p, state, requests)
+        gone, sizes = np.concatenate([first, second]), [5, 12, 6]
 
 
 def test_gradient_ascent_averages_the_forgotten_clients_by_their_samples() -> None:

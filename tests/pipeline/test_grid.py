@@ -9,7 +9,22 @@ from fu.pipeline.plan.grid import Grid, completed, trial_name
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import Resolved
 from tests.pipeline.configs import toy
-from tests.pipeline.plans import ALONE, PAT50, RATES, RUN, SETTINGS, files, grid, made, models, plan, rate, spec, trials
+from tests.pipeline.plans import (
+    ALONE,
+    PAT50,
+    RATES,
+    RUN,
+    SETTINGS,
+    WRITTEN,
+    files,
+    grid,
+    made,
+    models,
+    plan,
+    rate,
+    spec,
+    trials,
+)
 
 PAT = "toy/pat/seed0"
 
@@ -323,6 +338,40 @@ def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
     assert (m5["first_round"], m5["rounds"]) == (1, 6)
     planned = Plan(toy(scenarios={"pat": {"methods": {"fedosd": {"unlearning": {"rounds": 3}}}}}))
     assert spec(planned, "recover", PAT, "fedosd.m5+lr0.02")["first_round"] == 3
+
+
+# ---- equal budgets of tuning ---------------------------------------------------------------------------------------
+
+FIXED = {
+    "federaser",
+    "fr2",
+    "stability.1",
+    "fairness.1",
+    "fats",
+    "untouched",
+    "random",
+}  # their papers name one setting
+
+
+@pytest.mark.parametrize(
+    ("preset", "scenario", "number", "fixed"),
+    [
+        ("paper", "mnist-pat50-each-client0", 4, FIXED),
+        ("reduced", "mnist-pat50-each-client0", 6, FIXED | {"fedrecovery"}),  # its post-training has one rate there
+        ("smoke", "mnist-pat50", 2, FIXED | {"fedrecovery"}),
+        ("smoke", "mnist-pat50-each-client0", 2, {"untouched"}),
+    ],
+)
+def test_methods_that_are_compared_over_clients_are_tuned_on_as_many_points(
+    preset: str, scenario: str, number: int, fixed: set[str]
+) -> None:
+    planned = made(preset)
+    shown = {
+        name for name in WRITTEN["artefacts"]["overall"]["methods"] if (f"fedosd/{scenario}", name) in planned.names
+    }
+    points = {name: len(planned.names[f"fedosd/{scenario}", name]) for name in shown}
+    assert points == dict.fromkeys(shown, number) | dict.fromkeys(fixed, 1)
+    assert shown > fixed
 
 
 # ---- methods that lack a phase -------------------------------------------------------------------------------------
