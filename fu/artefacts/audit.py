@@ -30,7 +30,7 @@ from fu.artefacts.bounding import (
     projections,
     separated,
 )
-from fu.artefacts.entry import Entry, Method, Scenario
+from fu.artefacts.entry import Entry, Method, Metric, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
@@ -127,7 +127,7 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
             row["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
         for one in scene.audits:
             of = one.values.get(method.name, {})
-            for metric in (metric for metric in entry.metrics if metric.name in one.audit.metrics):
+            for metric in (metric for metric in _alone(entry) if metric.name in one.audit.metrics):
                 low, high = (f"{metric.name}{end}" for end in ENDS)
                 digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
                 text = plus_minus(of.get(metric.name, nan), digits=digits)
@@ -178,6 +178,12 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         "In parentheses: 95% intervals over models." if _intervals(entry) else "",
         *(audit.caveat for audit in entry.audits.values()),
     ]
+
+
+def _alone(entry: Entry) -> list[Metric]:
+    """Return the metrics that have a column: not the ends of another one's interval."""
+    ends = {f"{metric.name}{end}" for metric in entry.metrics for end in ENDS}
+    return [metric for metric in entry.metrics if metric.name not in ends]
 
 
 def _intervals(entry: Entry) -> bool:

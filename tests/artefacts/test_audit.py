@@ -28,15 +28,18 @@ def test_cells_and_headings() -> None:
 def test_an_interval_stands_behind_its_metric() -> None:
     ends = make_rows()[lambda rows: (rows["metric"] == "ulira_auc") & (rows["method"] == "good")].iloc[[0, 0]]
     frame = pd.concat([make_rows(), ends.assign(metric=["ulira_auc_low", "ulira_auc_high"], value=[0.4, 0.61])])
-    audits = make_audit().audits
-    metrics = (*audits["ulira"].metrics, "ulira_auc_low", "ulira_auc_high")
-    found = made(make_audit(audits={**audits, "ulira": audits["ulira"].model_copy(update={"metrics": metrics})}), frame)
+    plain = make_audit().audits
+    metrics = (*plain["ulira"].metrics, "ulira_auc_low", "ulira_auc_high")
+    audits = {**plain, "ulira": plain["ulira"].model_copy(update={"metrics": metrics})}
+    low = make_audit().metrics[0].model_copy(update={"name": "ulira_auc_low", "label": "the lower end"})
+    found = made(make_audit(audits=audits, metrics=(low, *make_audit().metrics)), frame)
     [(_, panel)] = found.panels or []
+    assert "the lower end" not in panel.columns.get_level_values(1)
     cells = dict(zip(panel.iloc[:, 0], panel.iloc[:, 3], strict=True))
     assert (cells["Good"], cells["Bad"]) == ("0.490 (0.400 to 0.610)", "0.800")
     words = "In parentheses: 95% intervals over models."
     assert words in found.notes
-    without = make_audit(metrics=make_audit().metrics[:2], audits={name: audits[name] for name in ("line", "ulira")})
+    without = make_audit(metrics=make_audit().metrics[:2], audits={name: plain[name] for name in ("line", "ulira")})
     assert words not in made(without, make_rows()).notes
 
 
