@@ -12,10 +12,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from multiprocessing.connection import wait
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from queue import SimpleQueue
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Literal
 
 from tqdm import tqdm
@@ -26,6 +28,7 @@ from tests.mutants.child import log_of, run_pytest
 
 TIMEOUT_S = 240  # a mutant that never ends is noticed, too
 PRELOADED = ["pandas", "pytest", "seaborn", "torch"]  # once, in the process that those of the tests are forked from
+STATUS = Lock()  # a start reads the statuses of all processes that ended; of two threads that read one, one gets 255
 Verdict = Literal["killed", "survived"]
 
 
@@ -67,11 +70,13 @@ def run_tests(place: Path, tests: Sequence[str], timeout_s: float | None = None)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     process = context.Process(target=run_pytest, args=(place, tests))
-    process.start()
-    process.join(timeout_s)
-    status = process.exitcode
-    process.kill()
-    process.join()
+    with STATUS:
+        process.start()
+    wait([process.sentinel], timeout_s)
+    with STATUS:
+        status = process.exitcode
+        process.kill()
+        process.join()
     return status
 
 
