@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(f"there is no variable {unknown!r}{nearest(unknown, VARIABLES)}.")
     given = {name: value for name, value in given.items() if value or name == "CORES"}  # as make takes them
     if not importlib.util.find_spec("snakemake"):
-        raise UserError(f"{command} needs the workflow's libraries: pip install 'fu[workflow]'.")
+        raise UserError(f"{command} needs the workflow's libraries: in a clone of fu, pip install '.[workflow]'.")
     if command in ("oracles", "unlock") and (code := report(command, given)):  # refuses what cannot be
         return code
     if command == "unlock":
@@ -79,7 +79,8 @@ def snakemake(given: Mapping[str, str]) -> list[str]:
         raise UserError(f"PROFILE: there is no profile {profile!r}; allowed: default, slurm, a folder with one.")
     if profile == "slurm" and not importlib.util.find_spec("snakemake_executor_plugin_slurm"):
         raise UserError(
-            "PROFILE: slurm needs Snakemake's plug-in for Slurm: pip install 'fu[cluster]', or in a clone make cluster."
+            "PROFILE: slurm needs Snakemake's plug-in for Slurm: in a clone of fu, make cluster, or pip install "
+            "'.[cluster]'."
         )
     config, targets = settings(given), given.get("TARGETS", "").split()
     command = [sys.executable, "-m", "snakemake", "--snakefile", f"{ROOT}/Snakefile"]

@@ -136,6 +136,7 @@ def test_the_lock_pins_all_that_the_project_asks_for_and_conda_installs_it() -> 
 
 
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+DATES = {"codemeta.json": "datePublished", ".zenodo.json": "publication_date"}
 CITED = {name: (ROOT / name).read_text() for name in ("codemeta.json", ".zenodo.json", "docs/citing.md")}
 
 
@@ -145,6 +146,8 @@ def test_one_version_stands_everywhere() -> None:
     assert releases[0] == (version, str(CITATION["date-released"]))
     assert releases == sorted(releases, reverse=True)
     assert [CITATION["version"], CITATION["preferred-citation"]["version"]] == [version, version]
+    dates = [json.loads(CITED[name])[key] for name, key in DATES.items()]
+    assert dates == [str(CITATION["date-released"])] * 2
     assert [json.loads(CITED[name])["version"] for name in ("codemeta.json", ".zenodo.json")] == [version, version]
     assert f"version = {{{version}}}" in CITED["docs/citing.md"]
 

@@ -32,6 +32,10 @@ MODELS = {"lenet5": "LeNet-5", "mlp": "MLP"}
 CHECKED = (1, 3)  # rounds after which models are compared
 TOLERANCE = 1e-4  # rounding makes up to 1e-5 in three rounds; another order of samples, 1e-2
 SECONDS = 300  # that a contender may take
+NOT_COMPARED = (
+    "Not compared: BlazeFL 3.0, which needs Python 3.14, where fu has 3.11 to 3.13; the authors' program of FedOSD, as "
+    "the paper does not say how it builds batches."
+)
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ def main() -> None:
         f"\nSeconds a round: {what}; {CLIENTS} clients of {SAMPLES:,} images, B = {BATCH}, one epoch, rate {RATE}; "
         f"{args.threads} threads, torch {torch.__version__}; medians of {number} rounds (from fastest to slowest).\n"
     )
-    print(table(columns, rows))
+    print(f"{table(columns, rows)}\n\n{NOT_COMPARED}")
     if args.all and any(found.problem for row in rows.values() for found in row):
         sys.exit("error: not every contender could be run (see above).")
 

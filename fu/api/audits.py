@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from fu import plugins
 from fu.api import checks
-from fu.api.given import count, local_sgd, names, plugin
+from fu.api.given import choice, count, local_sgd, names, plugin
 from fu.audits.models import Models, paired
 from fu.claims.correction import adjusted
 from fu.errors import UserError, nearest
@@ -97,6 +97,10 @@ def audit(
     checks.drawn(len(federation.clients) - len(asked), *sampling)
     kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
     module = plugin("methods", method)
+    plugins.params("methods", choice(method, params), method)
+    for name, number in {"recovery_rounds": recovery_rounds or None, "unlearning_rounds": unlearning_rounds}.items():
+        if number is not None:
+            count(number, name)
     anew = hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
     held = federation.data(asked)
     probes = predictions.audited(held)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,8 @@ def merged(
     `test`: one set for all, or one for each client; None: `test_share` of each client's own samples, drawn.
     `UserError` where a set has no samples, or samples that do not fit together.
     """
+    if not (hasattr(train, "__len__") and hasattr(train, "__getitem__")):
+        raise UserError(f"datasets: must be a list, one data set for each client, got {type(train).__name__}.")
     if not len(train):
         raise UserError("datasets: there is none; give one for each client.")
     several = test is None or isinstance(test, Sequence)
@@ -92,8 +95,8 @@ def _stacked(dataset: Samples, name: str) -> tuple[Tensor, Tensor]:
 
 def _split(held: list[Indices], share: float, seed: int) -> tuple[list[Indices], list[Indices]]:
     """Return the training and the test samples of each client; `share`: of test samples, one at least."""
-    if not 0 < share < 1:
-        raise UserError(f"test_share: must be between 0 and 1, got {share}.")
+    if not (isinstance(share, Real) and 0 < share < 1):
+        raise UserError(f"test_share: must be between 0 and 1, got {share!r}.")
     train, test = [], []
     for client, rows in enumerate(held):
         if len(rows) < 2:

@@ -16,6 +16,7 @@ from fu.api.given import (
     Build,
     builder,
     built,
+    choice,
     classes_of,
     count,
     device_of,
@@ -109,8 +110,8 @@ class Federation:
         federation's.
         """
         seed, module = self.seed if seed is None else seed, plugin("training", training)
-        choice = Choice(name=training, params=params or {})
-        chosen = plugins.params("training", choice, training)
+        named = choice(training, params)
+        chosen = plugins.params("training", named, training)
         per_round = None if clients_per_round is None else count(clients_per_round, "clients_per_round")
         participation = {"clients_per_round": per_round, "with_replacement": with_replacement}
         given = {**self.training.model_dump(), **participation}
@@ -125,7 +126,7 @@ class Federation:
             folder = tempfile.TemporaryDirectory(prefix="fu-")
             numbers = range(0, rounds, every) if every else [0]
             kept = KeptModels.create(Path(folder.name, "models"), numbers, rounds, self.layout.size)
-        trained, task = plugged.training_of(choice), replace(task, kept=kept)
+        trained, task = plugged.training_of(named), replace(task, kept=kept)
         recorders = {kind: plugins.load("histories", kind).record for kind in kinds}
         outcome = plugged.train(task, trained, nothing, NO_CHECKPOINT, training, recorders=recorders)
         kept = kept and KeptModels(kept.path)  # which no request may overwrite
@@ -139,9 +140,15 @@ class Federation:
         this architecture. Give test sets of your own (`test`): those that are drawn here may have been trained on.
         """
         fresh = self.build()
+        if not isinstance(model, nn.Module | Mapping):
+            raise UserError(f"model: must be an nn.Module or its state_dict, got {type(model).__name__}.")
         saved = fresh.state_dict().keys()
         tensors = {name: tensor for name, tensor in tensors_of(fresh).items() if name not in saved}  # not persistent
         trained = tensors_of(model) if isinstance(model, nn.Module) else model
+        if odd := [name for name, tensor in trained.items() if not isinstance(tensor, Tensor)]:
+            raise UserError(
+                f"model: {odd[0]!r} is not a tensor; give the state_dict itself, not what it was saved with."
+            )
         tensors |= {name: tensor for name, tensor in trained.items() if tensor.is_floating_point()}
         theta = self.layout.flatten(tensors, "model").to(self.device)
         run = Run(
@@ -173,11 +180,11 @@ class Federation:
 
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        requested = {*clients} if isinstance(clients, Iterable) else {clients}
-        numbers = {client for client in requested if isinstance(client, Integral) and not isinstance(client, bool)}
+        requested = [*clients] if isinstance(clients, Iterable) else [clients]
+        numbers = [client for client in requested if isinstance(client, Integral) and not isinstance(client, bool)]
         if unknown := [client for client in requested if client not in numbers or client not in self.clients]:
             raise UserError(f"clients: there is no client {unknown[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
-        asked = sorted(map(int, numbers))
+        asked = sorted({*map(int, numbers)})
         if not asked:
             raise UserError("clients: name at least one.")
         if len(asked) == len(self.clients):

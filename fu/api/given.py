@@ -19,6 +19,7 @@ from fu.errors import UserError, first_problem, nearest
 from fu.federation.flat import tensors_of
 from fu.federation.network import Network, check_model
 from fu.federation.sgd import LocalTraining
+from fu.plugins import Choice
 
 Build = Callable[[], nn.Module]
 CALLED = {"methods": "method", "training": "training", "evaluation": "evaluator", "audits": "audit"}
@@ -38,6 +39,8 @@ def names(kind: str) -> list[str]:
 
 def plugin(kind: str, name: str) -> Any:
     """Return a plug-in; `UserError` where there is none of that name."""
+    if not isinstance(name, str):
+        raise UserError(f"{CALLED[kind]}: must be a name, got {name!r}.")
     if not plugins.exists(kind, name) or not hasattr(module := plugins.load(kind, name), FUNCTION[kind]):
         raise UserError(f"there is no {CALLED[kind]} {name!r}{nearest(name.lower(), names(kind))}.")
     return module
@@ -45,7 +48,16 @@ def plugin(kind: str, name: str) -> Any:
 
 def several(names: str | Sequence[str]) -> Sequence[str]:
     """Return names, also where one is given alone."""
+    if not isinstance(names, Sequence):
+        raise UserError(f"expected a name or a list of names, got {names!r}.")
     return [names] if isinstance(names, str) else names
+
+
+def choice(name: str, params: Mapping[str, Any] | None) -> Choice:
+    """Return a plug-in with its hyper-parameters; `UserError` where these are no dictionary of names."""
+    if params is not None and not (isinstance(params, Mapping) and all(isinstance(key, str) for key in params)):
+        raise UserError(f"params: must be a dictionary of {name}'s hyper-parameters by their names, got {params!r}.")
+    return Choice(name=name, params={**(params or {})})
 
 
 def device_of(name: str) -> torch.device:

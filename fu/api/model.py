@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from fu import plugins
 from fu.api import checks
-from fu.api.given import count, plugin, several
+from fu.api.given import choice, count, plugin, several
 from fu.errors import UserError
 from fu.evaluation.context import Context
 from fu.evaluation.values import values_of
@@ -21,7 +21,6 @@ from fu.federation.driver import Outcome, drive
 from fu.federation.flat import tensors_of
 from fu.federation.kept import KeptModels
 from fu.federation.task import Record, State, Training
-from fu.plugins import Choice
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -98,7 +97,7 @@ class Model:
         if self.role != "original":
             raise UserError(f"model: this one is {self.role}; start from the original, and name all clients at once.")
         asked, module = fed.present(clients), plugin("methods", method)
-        chosen = plugins.params("methods", Choice(name=method, params=params or {}), method)
+        chosen = plugins.params("methods", choice(method, params), method)
         checks.statistics("methods", method, fed.layout)
         needs = checks.histories(method)
         if lacking := sorted(needs - self.run.histories.keys()):

@@ -19,7 +19,7 @@ from fu.artefacts.words import plus_minus
 INPUTS = ("traces", "costs")
 TABLE = True
 # Of a trace: what adds up over rounds.
-COUNTS = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
+SUMMED = ("client_rounds", "steps", "samples", "time_steps", "replayed", "bytes_up", "bytes_down")
 PUBLISHED = {"stages": ("total",), "metrics": ("seconds", "seconds_std")}
 ROUNDS = 200  # FedOSD Table 12
 

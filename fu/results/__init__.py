@@ -13,7 +13,7 @@ import pandas as pd
 from fu.artefacts.entry import ORIGINAL, SECONDS, Entry
 from fu.errors import UserError, nearest
 from fu.pipeline.provenance import catalogue
-from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.provenance.digest import PACKAGES, ROOT
 from fu.results.records import ORDER, Record, Run
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def evaluations(preset: str | None = None, *, paper: str | None = None, root: Ro
     value tell all rows apart.
 
     `preset`: it need not be named where `results` holds one alone. `paper`: that one alone. `root`: the folder
-    `results` (default: of the project around the working directory, else of the one that has `fu`). `UserError` where a
+    `results` (default: in or above the working directory, else in the clone that has `fu`). `UserError` where a
     name is none of these, or a file is not as its certificate says.
     """
     run, parts = _run(preset, root), []
@@ -162,10 +162,10 @@ def _run(preset: str | None, root: Root) -> Run:
 
 
 def _project() -> Path:
-    """Return the project around the working directory, else the one that has this very code."""
+    """Return the project around the working directory, or a folder with results; else the clone with this very code."""
     here = Path.cwd()
-    for folder in (here, *here.parents, ROOT):
-        if (folder / "workflow/papers").is_dir():
+    for folder in (here, *here.parents, *[ROOT] * (ROOT == PACKAGES)):
+        if (folder / "workflow/papers").is_dir() or any(folder.glob("results/*/artefacts")):
             return folder
     raise UserError(f"{here}: not inside a project; pass root=, the folder with the results.")
 

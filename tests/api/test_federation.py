@@ -346,6 +346,8 @@ def refused(sentence: str, call: Callable[[], Any]) -> None:
     [
         ([], {}, "datasets: there is none; give one for each client."),
         ([FLAT, Subset(FLAT, [])], {}, "datasets[1]: has no samples."),
+        (iter([FLAT]), {}, "datasets: must be a list, one data set for each client, got list_iterator."),
+        ([FLAT], {"test_share": "half"}, "test_share: must be between 0 and 1, got 'half'."),
         ([FLAT, blobs(0)], {}, "datasets[1]: its samples are torch.float32 [1, 6, 6], but "),
         ([DataLoader(FLAT)], {}, "datasets[0]: must be a data set with a length, got "),
         ([Pairs(["ab"])], {}, "datasets[0]: its items must be pairs of a tensor, "),
@@ -377,10 +379,17 @@ def test_what_makes_no_federation_gets_one_sentence(datasets: Any, changes: dict
     refused(sentence, lambda: Federation.from_datasets(datasets=datasets, **given))
 
 
-CALLS: list[tuple[Callable[[Model], Any], str]] = [
+CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [4]), "clients: there is no client 4; allowed: 0 to 3."),
     (lambda model: model.unlearn("fedosd", [0, 1, 2, 3]), "clients: all 4 would be forgotten; at least one must be "),
     (lambda model: model.unlearn("fedosd", []), "clients: name at least one."),
+    (lambda model: model.unlearn("fedosd", [[3]]), "clients: there is no client [3]; allowed: 0 to 3."),
+    (lambda model: model.unlearn(nn, [0]), "method: must be a name, got <module "),
+    (lambda model: model.unlearn("puf", [0], params=[5]), "params: must be a dictionary of puf's hyper-parameters "),
+    (lambda model: model.federation.train(1, params={1: 2}), "params: must be a dictionary of fedavg's hyper-"),
+    (lambda model: model.federation.train(1, record_for=3), "expected a name or a list of names, got 3."),
+    (lambda model: model.federation.trained("model.pt", 1), "model: must be an nn.Module or its state_dict, got str."),
+    (lambda model: model.federation.trained({"epoch": 3}, 1), "model: 'epoch' is not a tensor; give the state_dict "),
     (lambda model: model.unlearn("fedsod", [0]), "there is no method 'fedsod'; did you mean 'fedosd'?"),
     (lambda model: model.unlearn("fedosd", [0], rounds=0), "rounds: must be a whole number from 1, got 0."),
     (lambda model: model.unlearn("puf", [0]).unlearn("puf", [1]), "model: this one is unlearned; start from the "),
@@ -433,7 +442,13 @@ def test_what_cannot_be_asked_of_a_model_gets_one_sentence(
 
 @pytest.mark.parametrize(
     ("given", "sentence"),
-    [({"clients_per_round": 4}, "clients_per_round: must be 1 to 3, as many as "), ({"lr": 0}, "local SGD: lr: ")],
+    [
+        ({"clients_per_round": 4}, "clients_per_round: must be 1 to 3, as many as "),
+        ({"lr": 0}, "local SGD: lr: "),
+        ({"recovery_rounds": -1}, "recovery_rounds: must be a whole number from 1, got -1."),
+        ({"unlearning_rounds": "2"}, "unlearning_rounds: must be a whole number from 1, got '2'."),
+        ({"params": {"rate": 1}}, "fedosd: params.rate: unknown key"),
+    ],
 )
 def test_what_cannot_be_audited_is_not_even_trained(
     given: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch

@@ -96,7 +96,9 @@ def test_a_missing_contender_is_an_error_where_all_are_asked_for(
     monkeypatch.setattr(driver, "prepare", lambda *given: "digits")
     monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1"])
     driver.main()
-    assert "could not be run: no module" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "could not be run: no module" in printed
+    assert "Not compared: BlazeFL 3.0, which needs Python 3.14" in printed
     monkeypatch.setattr(sys, "argv", ["peers", "--passes", "1", "--all"])
     with pytest.raises(SystemExit, match="not every contender could be run"):
         driver.main()

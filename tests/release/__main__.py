@@ -1,11 +1,12 @@
 """Make what a release consists of, in dist/, and check that each package works in an environment of its own.
 
 `make release`: a wheel and a source distribution, the SBOM, and the kept results as a zip. Then, in fresh environments:
-the wheel alone runs the federation of docs/python.md; the wheel with `[workflow]` makes a table in an empty folder,
-whose numbers are those of docs/expected; the source distribution installs. torch and torchvision have the versions of
-the lock file, as their newest may not be on this machine.
+the wheel and the source distribution alone run the federation of docs/python.md; the wheel with `[workflow]` makes a
+table in an empty folder, whose numbers are those of docs/expected. torch and torchvision have the versions of the lock
+file, as their newest may not be on this machine.
 """
 
+import json
 import re
 import shutil
 import subprocess
@@ -14,14 +15,18 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+from fu.pipeline.documents.kept import kept
+
 ROOT = Path(__file__).resolve().parents[2]
 DIST = ROOT / "dist"
 TARGET = "fedosd_table8"
 CORE = """
-import importlib.util, sys
+import importlib.util
+from pathlib import Path
 import fu.api, fu.results
 assert "site-packages" in fu.api.__file__, fu.api.__file__
 assert not importlib.util.find_spec("snakemake")
+assert (Path(fu.api.__file__).parents[1] / "py.typed").is_file()
 """
 
 
@@ -66,23 +71,36 @@ def check(wheel: Path, source: Path, folder: Path) -> None:
     """Install each package in an environment of its own, and use it from an empty folder."""
     empty = folder / "empty"
     empty.mkdir()
-    core = environment(folder / "core", pinned("torch"), str(wheel))
-    run(core, "-c", CORE, cwd=empty)
     page = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)[2]
-    print(run(core, "-c", page, cwd=empty))
-    run(core, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", source)
-    run(core, "-c", CORE, cwd=empty)
+    for package in (wheel, source):
+        core = environment(folder / f"core from {package.suffix[1:]}", pinned("torch"), str(package))
+        run(core, "-c", CORE, cwd=empty)
+        print(run(core, "-c", page, cwd=empty))
     workflow = environment(folder / "workflow", pinned("torch"), pinned("torchvision"), f"{wheel}[workflow]")
     run(workflow, "-m", "fu", "reproduce", f"TARGETS={TARGET}", cwd=empty)
     expected = ROOT / "docs/expected/smoke"
     print(run(workflow, "-m", "fu", "compare", "A=results/smoke", f"B={expected}", f"TARGETS={TARGET}", cwd=empty))
+    print(run(workflow, "-c", "from fu import results; print(results.evaluations().shape)", cwd=empty))
     print(run(workflow, "-m", "fu", "bundle", f"TARGETS={TARGET}", cwd=empty))
     [bundle] = empty.rglob("*.crate.zip")
     print(run(workflow, "-m", "fu", "verify", f"BUNDLE={bundle}", cwd=empty))
 
 
+def check_rest(folder: Path) -> None:
+    """Check that the SBOM has what the lock file pins, and that the kept results are as their certificates say."""
+    named = {part["name"] for part in json.loads((DIST / "sbom.cdx.json").read_text())["components"]}
+    pins = {*re.findall(r"^([\w.-]+)==", (ROOT / "envs/lock.txt").read_text(), re.MULTILINE)}
+    [results] = DIST.glob("*-results.zip")
+    shutil.unpack_archive(results, folder)
+    runs = kept(folder / "docs/measurements")
+    wrong = [f"{run.paper}/{run.name}: {run.wrong}" for run in runs if run.wrong]
+    if pins - named or wrong or not runs:
+        sys.exit(f"error: the SBOM lacks {sorted(pins - named)}; of {len(runs)} kept runs these are wrong: {wrong}.")
+
+
 if __name__ == "__main__":
     packages = build()
     with tempfile.TemporaryDirectory(prefix="fu-release-") as place:
+        check_rest(Path(place, "rest"))
         check(*packages, Path(place))
     print("dist:", *sorted(path.name for path in DIST.iterdir()))

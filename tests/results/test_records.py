@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,6 +68,17 @@ def choose(root: Path, point: str, evaluated: list[str]) -> None:
     """Write a selection among the points, which were evaluated on one seed."""
     text = json.dumps({"selected": point})
     make(root, "s/m.selected.json", text, "select", {"evaluations": evaluated}, trials=POINTS)
+
+
+def test_results_are_found_in_and_above_the_working_directory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "empty").mkdir()
+    monkeypatch.chdir(root / "empty")
+    monkeypatch.setattr(results, "PACKAGES", root)  # as where `fu` is installed from a wheel
+    with pytest.raises(UserError, match="not inside a project; pass root=, the folder with the results"):
+        results.evaluations()
+    (root / "results/here/artefacts").mkdir(parents=True)
+    shutil.copytree(root / "here", root / "results/here", dirs_exist_ok=True)
+    pd.testing.assert_frame_equal(results.evaluations(), results.evaluations(root=root / "results"))
 
 
 def test_certificates_say_which_training_and_which_point_was_chosen(root: Path) -> None:

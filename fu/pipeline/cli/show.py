@@ -175,6 +175,8 @@ WITH_TARGETS: dict[str, Callable[[Plan, list[str]], Iterable[str]]] = {
 def lines_of(command: str, given: Mapping[str, str]) -> tuple[Iterable[str], bool]:
     """Return the lines of a command's report, and whether they name a problem; `given`: make's variables."""
     targets = given.get("TARGETS", "").split()
+    if command in ("keep", "decide") and ROOT != PACKAGES:
+        raise UserError(f"{command}: needs a clone, which has the kept runs.")
     match command:
         case "show":
             return (cell(_plan(given), given["CELL"]) if "CELL" in given else everything(_plan(given))), False

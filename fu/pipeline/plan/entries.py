@@ -123,7 +123,7 @@ def _method(
         post_training=getattr(entry, "post_training", "none"),
         trains=name in source.trainings,
         retrains=bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys(),
-        control=declared.get("CONTROL") is True,
+        control=(unlearns if catalogue.audited(shown.kind) else declared).get("CONTROL") is True,
         hides=declared.get("CONTROL") == "hides",
         left=(plugin, base.params[unlearns["LEFT"]]) if base and "LEFT" in unlearns else None,
         reference=_reference(grid, scopes, name, shown),

@@ -66,11 +66,11 @@ class EntryChecks:
             raise self.wrong(f"{self.kind} needs scenarios; name at least one.")
         if catalogue.measured(entry.kind) and not (entry.shown and entry.metrics):
             raise self.wrong(f"{self.kind} needs methods (or trainings) and metrics; name at least one of each.")
-        traced = declared.get("COUNTS") or [*catalogue.traced(), *catalogue.COUNTS]
+        traced = declared.get("SUMMED") or [*catalogue.traced(), *catalogue.COUNTS]
         curves = "traces" in self.reads and not catalogue.audited(entry.kind)
         untraced = [metric for metric in entry.metrics if curves and metric not in traced]
         if untraced:
-            what = "cannot be summed over rounds" if "COUNTS" in declared else "is not measured per round"
+            what = "cannot be summed over rounds" if "SUMMED" in declared else "is not measured per round"
             raise self.wrong(f"{untraced[0]!r} {what}; allowed: {', '.join(traced)}.")
         marks = declared.get("MARKS", {})
         if entry.marks and entry.marks not in marks:
@@ -106,7 +106,7 @@ class EntryChecks:
             phase = "training" if method in entry.trainings else "unlearning"
             for trial in points:
                 traced = setting_at(trial.settings, f"{phase}.traced")
-                measured = [*(declared.get("COUNTS") or catalogue.COUNTS), *catalogue.traced(traced)]
+                measured = [*(declared.get("SUMMED") or catalogue.COUNTS), *catalogue.traced(traced)]
                 lacking = [metric for metric in entry.metrics if metric not in measured]
                 lacking += [one for one in declared.get("TRACED", ()) if one not in traced]
                 if lacking:

@@ -85,7 +85,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
         "INPUTS": tuple[Input, ...],
         **dict.fromkeys(("MARKS", "PUBLISHED"), dict[str, tuple[str, ...]]),
         "REPEATS": int,
-        **dict.fromkeys(("ALSO", "TRACED", "NEEDS", "BY_SEED"), tuple[str, ...]),
+        **dict.fromkeys(("ALSO", "TRACED", "SUMMED", "NEEDS", "BY_SEED"), tuple[str, ...]),
         **dict.fromkeys(("TABLE", "OPTIMA", "POINTS", "REQUESTS", "RETRAINS", "CLIENTS"), bool),
         **dict.fromkeys(("FIRSTS", "SCORES", "DIFFERENCES", "FIDELITY"), bool),
     },

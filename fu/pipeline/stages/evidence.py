@@ -13,7 +13,7 @@ from fu.artefacts.words import took_hold
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
 SILENT = (
     "no numbers: runs diverged, the preset omits them, the original model was already accurate enough, "
-    "or the audit failed its controls or has none"
+    "or the audit failed its controls, has none, or can neither find nor bound what is left"
 )
 
 
