@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_paper
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import made
@@ -105,6 +106,9 @@ def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_
     assert {references[name] for name in ("fedosd", "partly.0.on", "untouched.on")} == {"retraining.on"}
     assert {references[name] for name in ("partly.0", "cheat", "stego")} == {"retraining"}
     assert (references["fedrecovery"], references["fats"]) == ("retraining.noisy", "retraining.fats")
+    assert {references[name] for name in ("federaser", "fr2", "partly.short.0")} == {"retraining.short"}
+    controls = {method.name for method in spec.methods if method.control}
+    assert controls == {"untouched", "untouched.on", "untouched.fats"}
     assert references["retraining.on"] == ""
     about = {method.name: (method.plugin, method.left) for method in spec.methods}
     assert about["partly.10.on"] == ("retrain_partly", ("retrain_partly", 0.1))
@@ -234,3 +238,19 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
     assert job.inputs["data"] == "results/smoke/data/digits.npz"
     assert job.inputs["partition"] == "results/smoke/audit/mnist-backdoor/seed0/partition.npz"
     assert job.spec.model_dump() == {"dataset": "digits", "attack": "patch", "audit": "exposed"}
+
+
+def test_an_audit_and_a_kind_of_claim_of_ones_own_are_a_file_each_and_their_entries(mine: Path) -> None:
+    for kind, copied in (("audits", "line"), ("claims", "limit")):
+        (mine / kind).mkdir()
+        text = (ROOT / f"fu/{kind}/{copied}.py").read_text().replace('"line_', '"mine_')
+        (mine / kind / "mine.py").write_text(text)
+    of = {"method": "fedosd", "metric": "mine_position", "stage": "recovered"}
+    claim = {"text": "T", "place": "P", "artefact": "remains", "kind": "mine", "params": {"of": of, "side": "below"}}
+    about = overrides({"metrics": ["mine_position", "ulira_auc"]}, claims={"own": claim})
+    about["claims"]["own"]["params"]["limit"] = 0.1
+    plan = Plan({"preset": "smoke", "papers": ["audit"], "plugins": str(mine), "overrides": {"audit": about}})
+    found = [job for job in plan.jobs(("audit", "verdicts")) if job.stage == "assess"]
+    assert {job.spec.model_dump()["audit"] for job in found} == {"mine", "ulira"}
+    spec: Any = plan.job("publish", {"paper": "audit", "artefact": "verdicts"}).spec
+    assert spec.claims["own"].kind == "mine"

@@ -23,7 +23,8 @@ def test_the_code_of_the_page_prints_what_it_says(
     names: dict[str, object] = {}
     exec(READING, names)
     printed = capsys.readouterr().out
-    assert re.search(r"fmnist-pat50 +original +0\.\d+ +NaN +NaN\n +sfu +NaN +0\.\d+ +0\.\d+", printed)
+    assert re.search(r"fmnist-pat50 +ascent +NaN +0\.\d+ +0\.\d+\n +finetuning +NaN +NaN +0\.\d+\n", printed)
+    assert re.search(r"\n +original +0\.\d+ +NaN +NaN\n +sfu +NaN +0\.\d+ +0\.\d+", printed)
     assert re.search(r"fmnist-pat20 +original +original +asr +0\.\d+", printed)
     assert re.search(r"^0 +NaN +0\.\d+ ", printed, re.M)
     exec(MODEL, names)
