@@ -78,15 +78,16 @@ def audit(
     """Return what every audit of `fu/audits` says of a method: audit, metric, value, found, control_found.
 
     Trains `repeats` federations for `rounds` with all clients, and as many, with other draws, without those that
-    are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds, and at the same
-    rates, as unlearning and post-training take (a method that trains anew: as post-training alone), so that only the
-    clients' data distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits
-    (Holm), is below .05; missing for an audit that only describes. `control_found`: the same of doing nothing: the
-    original models, which continue training on the retained clients as the retrained ones do; where an audit misses
-    them, finding nothing means nothing. Runs of the method that diverge are counted, and found. Audits that need more
-    models or a backdoor are left out. `lr`: of unlearning (where a method does not continue its own training) and of
-    what follows; `training`: `training`, `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer
-    than 8 repeats, which could decide nothing.
+    are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds, and at the
+    same rates, as unlearning and post-training take (a method that trains anew: as post-training alone, after as
+    many rounds of retraining), so that only the clients' data distinguish them. `found`: whether the p-value of the
+    audit, corrected for the number of audits (Holm), is below .05; missing for an audit that only describes.
+    `control_found`: the same of doing nothing: the original models, which continue training on the retained clients
+    as the retrained ones do; where an audit misses them, finding nothing means nothing. Runs of the method that
+    diverge are counted, and found. Audits that need more models or a backdoor are left out. `lr`: of unlearning
+    (where a method does not continue its own training) and of what follows; `training`: `training`,
+    `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer than 8 repeats, which could decide
+    nothing.
     """
     if (repeats := count(repeats, "repeats")) < LEAST:
         raise UserError(f"repeats: must be {LEAST} at least, as fewer models can decide nothing, got {repeats}.")
@@ -101,7 +102,8 @@ def audit(
     for name, number in {"recovery_rounds": recovery_rounds or None, "unlearning_rounds": unlearning_rounds}.items():
         if number is not None:
             count(number, name)
-    anew = hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
+    short = hasattr(module, "ANEW")  # it may have fewer rounds than the training
+    anew = short or hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
     held = federation.data(asked)
     probes = predictions.audited(held)
     changes = {} if lr is None else {"lr": lr}
@@ -120,10 +122,10 @@ def audit(
     with hidden():
         for number in shown:
             original = federation.train(rounds, record_for=[method], seed=federation.seed + number, **training)
-            given = {} if hasattr(module, "CONTINUES") else changes
+            given: dict[str, Any] = {} if hasattr(module, "CONTINUES") else changes
             unlearned = original.unlearn(method, asked, unlearning_rounds, params, **given)
             apart = replace(original, run=replace(original.run, seed=federation.seed + repeats + number))
-            retrained = apart.unlearn("retrain", asked)
+            retrained = apart.unlearn("retrain", asked, unlearned.rounds if short else None, **(given if short else {}))
             first = unlearned.rounds if anew else 0
             further = recovery_rounds + unlearned.rounds - first
             keep("original", replace(original, clients=asked), further, first)

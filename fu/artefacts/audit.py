@@ -154,6 +154,12 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
             f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
         ]
         several.append(f"Resolution against {labels[reference]}, by probe: {', '.join(least)}.")
+    judged = dict.fromkeys(method.reference for method in tested(entry) if not method.known)
+    several += [
+        f"Against {labels[one]} no method can be bounded: no control keeps a share of the client within {MARGIN:.0%}."
+        for one in judged
+        if one not in scene.left.resolution
+    ]
     return several
 
 

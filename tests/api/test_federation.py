@@ -255,6 +255,28 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
     assert not again["found"].dropna().any()
 
 
+@pytest.mark.parametrize(("method", "rounds"), [("fr2", [2, 2, 1]), ("fedosd", [2, 6, 3])])
+def test_a_method_that_trains_a_new_model_is_audited_beside_as_short_a_retraining(
+    method: str, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlearn, recover, seen = Model.unlearn, Model.recover, list[int]()
+
+    def unlearning(model: Model, *given: Any, **further: Any) -> Model:
+        found = unlearn(model, *given, **further)
+        seen.append(found.rounds)
+        return found
+
+    def recovering(model: Model, rounds: int, **further: Any) -> Model:
+        if model.method == "retrain":
+            seen.append(rounds)
+        return recover(model, rounds, **further)
+
+    monkeypatch.setattr(Model, "unlearn", unlearning)
+    monkeypatch.setattr(Model, "recover", recovering)
+    federation().audit(method, [1], rounds=6, repeats=8, unlearning_rounds=2, recovery_rounds=1)
+    assert seen == rounds * 8
+
+
 def test_runs_of_a_method_that_diverge_are_counted_and_found() -> None:
     frame = federation().audit("gradient_ascent", [1], rounds=1, repeats=8, recovery_rounds=1, lr=1e20)
     assert frame.drop(columns="control_found").to_numpy().tolist() == [["diverged", "diverged_runs", 8, True]]

@@ -48,8 +48,12 @@ def test_what_a_method_is_compared_with_is_named_where_there_are_several() -> No
     entry = entry.model_copy(
         update={"methods": (*entry.methods, method("other", reference=""), method("x", reference="other"))}
     )
-    [(_, panel)] = made(entry, make_rows()).panels or []
+    found = made(entry, make_rows())
+    [(_, panel)] = found.panels or []
     shown = dict(zip(panel.iloc[:, 0], panel.iloc[:, 1], strict=True))
+    assert (
+        "Against Other no method can be bounded: no control keeps a share of the client within 10%." in found.words[0]
+    )
     assert (shown["Good"], shown["X (0 models)"]) == ("Again", "Other")
 
 
