@@ -27,8 +27,8 @@ TEMPLATE = ".md.in"
 NONE = "–"
 LEGEND = (
     "Most numbers are differences, from the best rival where there are several. For a trend the number is the fitted "
-    "change from the smallest to the largest value of the coordinate: a quantity that grows as the coordinate falls "
-    "has a negative one. A cell with several numbers has one per scenario. Intervals are at the level that decides the "
+    "change from the smallest to the largest value of the coordinate, negative where the quantity falls as the "
+    "coordinate grows. A cell with several numbers has one per scenario. Intervals are at the level that decides the "
     "verdict (95% before correction). (ours): not a claim of the paper."
 )
 EACH = 4  # scenarios whose numbers a table shows; of more, the least and the largest
