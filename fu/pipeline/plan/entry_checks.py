@@ -345,11 +345,18 @@ class EntryChecks:
         if wrong := next((one for one in entry.against if not of[one].retrains), None):
             raise self.wrong(f"against: {wrong!r} is not a retraining; {self.kind} compares only with retrainings.")
         for one in entry.methods:
-            if self.grid.reference(f"{self.paper}/{scenario}", one, entry.against) is None:
+            again = self.grid.reference(f"{self.paper}/{scenario}", one, entry.against)
+            if again is None:
                 method = of[one].method
                 own = method and method.reference
                 lacking = repr(own) if own else f"retraining of {of[one].training!r}"
                 raise self.wrong(f"against: lists no {lacking}, with which {one!r} is compared.")
+            rounds, whole = (of[name].settings.total_rounds for name in (one, again))
+            if of[one].declared.get("ANEW") and rounds != whole:
+                raise self.wrong(
+                    f"methods: {one!r} trains a new model for {rounds} rounds, but its reference {again!r} for "
+                    f"{whole}; name one with as many."
+                )
 
     def pictured(self, home: Mapping[str, str]) -> None:
         """Check that exactly one audit that ranks samples and one method are named; `home`: metric -> audit."""
