@@ -38,7 +38,7 @@ RECORDED = {"history": ["retained_means"], "clients_per_round": None}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (mine("fedosd"),
      "scenario mnist-samples, method mine: data.forget.samples: fedosd forgets only whole clients; allowed: fats, "
-     "fats_as_published, fr2, random_weights, retrain, untouched."),
+     "fats_as_published, fine_tuning, fr2, random_weights, retrain, untouched."),
     (mine("fats", "fedavg"), "method mine: fats continues training by fats, got fedavg; set trained_by."),
     (mine("fats", "fats.training", settings={"unlearning": {"lr": 0.3}}),
      "method mine: unlearning.lr: fats continues the training; allowed: 0.03, as in training."),
