@@ -99,10 +99,11 @@ def audit(
     kinds: dict[str, list[dict[str, Any]]] = {"unlearned": [], "retrained": [], "original": []}
     module = plugin("methods", method)
     plugins.params("methods", choice(method, params), method)
-    for name, number in {"recovery_rounds": recovery_rounds or None, "unlearning_rounds": unlearning_rounds}.items():
-        if number is not None:
-            count(number, name)
-    short = hasattr(module, "ANEW")  # it may have fewer rounds than the training
+    if recovery_rounds != 0:
+        count(recovery_rounds, "recovery_rounds")
+    if unlearning_rounds is not None:
+        count(unlearning_rounds, "unlearning_rounds")
+    short = hasattr(module, "FROM_SCRATCH")  # and may have fewer rounds than the training
     anew = short or hasattr(module, "RETRAINS") or hasattr(module, "CONTINUES")
     held = federation.data(asked)
     probes = predictions.audited(held)
@@ -122,10 +123,10 @@ def audit(
     with hidden():
         for number in shown:
             original = federation.train(rounds, record_for=[method], seed=federation.seed + number, **training)
-            given: dict[str, Any] = {} if hasattr(module, "CONTINUES") else changes
+            given = {} if hasattr(module, "CONTINUES") else changes
             unlearned = original.unlearn(method, asked, unlearning_rounds, params, **given)
             apart = replace(original, run=replace(original.run, seed=federation.seed + repeats + number))
-            retrained = apart.unlearn("retrain", asked, unlearned.rounds if short else None, **(given if short else {}))
+            retrained = apart.unlearn("retrain", asked, unlearned.rounds if short else None)
             first = unlearned.rounds if anew else 0
             further = recovery_rounds + unlearned.rounds - first
             keep("original", replace(original, clients=asked), further, first)

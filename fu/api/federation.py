@@ -115,7 +115,7 @@ class Federation:
         per_round = None if clients_per_round is None else count(clients_per_round, "clients_per_round")
         participation = {"clients_per_round": per_round, "with_replacement": with_replacement}
         given = {**self.training.model_dump(), **participation}
-        kinds = sorted({kind for method in several(record_for) for kind in checks.histories(method)})
+        kinds = sorted({kind for method in several(record_for, "record_for") for kind in checks.histories(method)})
         checks.training(training, module, given, kinds)
         checks.statistics("training", training, self.layout)
         rounds = count(rounds, "rounds")
@@ -181,10 +181,10 @@ class Federation:
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
         requested = [*clients] if isinstance(clients, Iterable) else [clients]
-        numbers = [client for client in requested if isinstance(client, Integral) and not isinstance(client, bool)]
-        if unknown := [client for client in requested if client not in numbers or client not in self.clients]:
-            raise UserError(f"clients: there is no client {unknown[0]!r}; allowed: 0 to {len(self.clients) - 1}.")
-        asked = sorted({*map(int, numbers)})
+        for client in requested:
+            if not isinstance(client, Integral) or isinstance(client, bool) or client not in self.clients:
+                raise UserError(f"clients: there is no client {client!r}; allowed: 0 to {len(self.clients) - 1}.")
+        asked = sorted({*map(int, requested)})
         if not asked:
             raise UserError("clients: name at least one.")
         if len(asked) == len(self.clients):

@@ -46,15 +46,15 @@ def plugin(kind: str, name: str) -> Any:
     return module
 
 
-def several(names: str | Sequence[str]) -> Sequence[str]:
-    """Return names, also where one is given alone."""
+def several(names: str | Sequence[str], where: str) -> Sequence[str]:
+    """Return names, also where one is given alone; `where`: the argument."""
     if not isinstance(names, Sequence):
-        raise UserError(f"expected a name or a list of names, got {names!r}.")
+        raise UserError(f"{where}: must be a name or a list of names, got {names!r}.")
     return [names] if isinstance(names, str) else names
 
 
 def choice(name: str, params: Mapping[str, Any] | None) -> Choice:
-    """Return a plug-in with its hyper-parameters; `UserError` where these are no dictionary of names."""
+    """Return a plug-in with its hyper-parameters; `UserError` where these are not a dictionary."""
     if params is not None and not (isinstance(params, Mapping) and all(isinstance(key, str) for key in params)):
         raise UserError(f"params: must be a dictionary of {name}'s hyper-parameters by their names, got {params!r}.")
     return Choice(name=name, params={**(params or {})})

@@ -171,7 +171,7 @@ class Model:
         trace = [{name: str(value) for name, value in row.items()} for row in self.rows]
         context = Context(fed.network, held, self.theta, self.original, self.role, trace)
         rows = []
-        for name in several(evaluators or EVALUATORS):
+        for name in several(evaluators or EVALUATORS, "evaluators"):
             measured = [*values_of(plugin("evaluation", name), context)]
             if evaluators and not measured:
                 raise UserError(f"{name}: has nothing to measure here; docs/plugins/evaluation.md says what it needs.")

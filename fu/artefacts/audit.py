@@ -35,11 +35,11 @@ from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
 from fu.audits.models import Floats
+from fu.claims.rows import ends
 
 INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "passes")  # 1 or 0
-ENDS = ("_low", "_high")  # of the metrics that are an interval's ends: they stand behind the metric whose they are
 GREY, BAND = "0.65", "0.88"
 POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
 BLACK = {"color": "0.25", **POINT}
@@ -128,7 +128,7 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
         for one in scene.audits:
             of = one.values.get(method.name, {})
             for metric in (metric for metric in _alone(entry) if metric.name in one.audit.metrics):
-                low, high = (f"{metric.name}{end}" for end in ENDS)
+                low, high = ends(metric.name)
                 digits = {"fraction": 3, "probability": 3, "runs": 0}.get(metric.unit, 2)
                 text = plus_minus(of.get(metric.name, nan), digits=digits)
                 if not isnan(of.get(low, nan)):
@@ -154,10 +154,9 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
             f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
         ]
         several.append(f"Resolution against {labels[reference]}, by probe: {', '.join(least)}.")
-    judged = dict.fromkeys(method.reference for method in tested(entry) if not method.known)
     several += [
         f"Against {labels[one]} no method can be bounded: no control keeps a share of the client within {MARGIN:.0%}."
-        for one in judged
+        for one in dict.fromkeys(method.reference for method in tested(entry) if not method.known)
         if one not in scene.left.resolution
     ]
     return several
@@ -187,15 +186,15 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
 
 
 def _alone(entry: Entry) -> list[Metric]:
-    """Return the metrics that have a column: not the ends of another one's interval."""
-    ends = {f"{metric.name}{end}" for metric in entry.metrics for end in ENDS}
-    return [metric for metric in entry.metrics if metric.name not in ends]
+    """Return the metrics that have a column of their own; the limits of an interval are shown with their metric."""
+    limits = {limit for metric in entry.metrics for limit in ends(metric.name)}
+    return [metric for metric in entry.metrics if metric.name not in limits]
 
 
 def _intervals(entry: Entry) -> bool:
-    """Return whether a metric that is shown has an interval."""
+    """Return whether any of the metrics shown has an interval."""
     measured = {name for audit in entry.audits.values() for name in audit.metrics}
-    return any(f"{metric.name}{ENDS[0]}" in measured for metric in entry.metrics)
+    return any(measured.issuperset(ends(metric.name)) for metric in entry.metrics)
 
 
 def _picture(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> Figure:

@@ -19,7 +19,7 @@ from fu.federation.local import Updates, aggregate
 from fu.federation.task import State, Task
 
 needs = {"update_norms"}
-ANEW = True  # it trains a new model, as retraining does, so that it is compared with one of as many rounds
+FROM_SCRATCH = True  # audits compare it with retraining for the same number of rounds
 FIDELITY = {
     "source": "second-hand",
     "citation": (

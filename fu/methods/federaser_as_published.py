@@ -20,7 +20,7 @@ from fu.federation.local import aggregate
 from fu.federation.task import State, Task
 
 needs = {"retained_means"}
-ANEW = True  # it trains a new model, as retraining does, so that it is compared with one of as many rounds
+FROM_SCRATCH = True  # audits compare it with retraining for the same number of rounds
 FIDELITY = {
     "source": "second-hand",
     "citation": "Liu et al. 2021: unofficial mirrors of the authors' code",

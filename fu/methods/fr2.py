@@ -55,7 +55,7 @@ FIDELITY = {
     "not_read": "Liu et al. 2022",
 }
 SAMPLES = True  # it can forget samples, too
-ANEW = True  # it trains a new model, as retraining does, so that it is compared with one of as many rounds
+FROM_SCRATCH = True  # audits compare it with retraining for the same number of rounds
 MOMENTUM = True  # it keeps its own
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included
 

@@ -256,7 +256,7 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
 
 
 @pytest.mark.parametrize(("method", "rounds"), [("fr2", [2, 2, 1]), ("fedosd", [2, 6, 3])])
-def test_a_method_that_trains_a_new_model_is_audited_beside_as_short_a_retraining(
+def test_a_method_that_trains_from_scratch_is_compared_with_retraining_for_as_many_rounds(
     method: str, rounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unlearn, recover, seen = Model.unlearn, Model.recover, list[int]()
@@ -409,7 +409,7 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda model: model.unlearn(nn, [0]), "method: must be a name, got <module "),
     (lambda model: model.unlearn("puf", [0], params=[5]), "params: must be a dictionary of puf's hyper-parameters "),
     (lambda model: model.federation.train(1, params={1: 2}), "params: must be a dictionary of fedavg's hyper-"),
-    (lambda model: model.federation.train(1, record_for=3), "expected a name or a list of names, got 3."),
+    (lambda model: model.federation.train(1, record_for=3), "record_for: must be a name or a list of names, got 3."),
     (lambda model: model.federation.trained("model.pt", 1), "model: must be an nn.Module or its state_dict, got str."),
     (lambda model: model.federation.trained({"epoch": 3}, 1), "model: 'epoch' is not a tensor; give the state_dict "),
     (lambda model: model.unlearn("fedsod", [0]), "there is no method 'fedsod'; did you mean 'fedosd'?"),

@@ -44,9 +44,10 @@ def test_fine_tuning_leaves_out_forgotten_samples_and_continues_with_the_next_re
     for requests in (1, 2):
         left = replace(whole, train=[rows[~np.isin(rows, gone)] for rows in whole.train])
         moved = weighted_mean(federation(left).local_updates(state.theta, [0, 1, 2], requests).delta, sizes)
-        before, state = state.theta, fine_tuning.step(task.after(requests), p, state, requests)
-        torch.testing.assert_close(state.theta, before + moved, rtol=0, atol=1e-6)
-        state = fine_tuning.again(task, p, state, requests)
+        met = fine_tuning.step(task.after(requests), p, state, requests)
+        torch.testing.assert_close(met.theta, state.theta + moved, rtol=0, atol=1e-6)
+        state = fine_tuning.again(task, p, met, requests)
+        assert torch.equal(state.theta, met.theta)
         gone, sizes = np.concatenate([first, second]), [5, 12, 6]
 
 

@@ -176,7 +176,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (shown(methods=[*ALL, "fedrecovery"]), "lists no 'retraining.noisy', with which 'fedrecovery' is"),
     (laid(shown={"methods": [*ALL, "federaser"], "against": ["retraining"]},
           methods={"federaser": {"reference": "retraining"}}),
-     "methods: 'federaser' trains a new model for 18 rounds, but its reference 'retraining' for 40; name one"),
+     "methods: 'federaser' trains from scratch for 18 rounds, but its reference 'retraining' for 40; name one"),
     (shown(methods=["partly.0", "fedosd"], against=["retraining"]), "needs two controls to validate the audits"),
     (laid(shown={"methods": [*ALL, "fairness"], "against": ["retraining"]},
           methods={"fairness": {"params": {"variant": "as-published"}}}),

@@ -8,23 +8,9 @@ import pytest
 from fu.pipeline.plan.grid import Grid, completed, trial_name
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import Resolved
+from tests.pipeline import plans
 from tests.pipeline.configs import toy
-from tests.pipeline.plans import (
-    ALONE,
-    PAT50,
-    RATES,
-    RUN,
-    SETTINGS,
-    WRITTEN,
-    files,
-    grid,
-    made,
-    models,
-    plan,
-    rate,
-    spec,
-    trials,
-)
+from tests.pipeline.plans import ALONE, PAT50, RATES, RUN, SETTINGS, files, grid, made, models, plan, rate, spec, trials
 
 PAT = "toy/pat/seed0"
 
@@ -342,15 +328,8 @@ def test_what_is_unlearned_by_another_method_follows_its_settings() -> None:
 
 # ---- equal budgets of tuning ---------------------------------------------------------------------------------------
 
-FIXED = {
-    "federaser",
-    "fr2",
-    "stability.1",
-    "fairness.1",
-    "fats",
-    "untouched",
-    "random",
-}  # their papers name one setting
+# What has one setting in its paper, or none.
+FIXED = {"federaser", "fr2", "stability.1", "fairness.1", "fats", "untouched", "random"}
 
 
 @pytest.mark.parametrize(
@@ -365,13 +344,11 @@ FIXED = {
 def test_methods_that_are_compared_over_clients_are_tuned_on_as_many_points(
     preset: str, scenario: str, number: int, fixed: set[str]
 ) -> None:
-    planned = made(preset)
-    shown = {
-        name for name in WRITTEN["artefacts"]["overall"]["methods"] if (f"fedosd/{scenario}", name) in planned.names
-    }
-    points = {name: len(planned.names[f"fedosd/{scenario}", name]) for name in shown}
-    assert points == dict.fromkeys(shown, number) | dict.fromkeys(fixed, 1)
-    assert shown > fixed
+    names = {method: points for (scope, method), points in made(preset).names.items() if scope == f"fedosd/{scenario}"}
+    compared = [method for method in plans.WRITTEN["artefacts"]["overall"]["methods"] if method in names]
+    points = {method: len(names[method]) for method in compared}
+    assert points == dict.fromkeys(compared, number) | dict.fromkeys(fixed, 1)
+    assert {*compared} > fixed
 
 
 # ---- methods that lack a phase -------------------------------------------------------------------------------------

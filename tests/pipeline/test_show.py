@@ -163,6 +163,12 @@ def test_without_a_version_that_is_one_sentence(tmp_path: Path, monkeypatch: pyt
     assert sentence(lambda: printed("version")) == words
 
 
+@pytest.mark.parametrize("command", ["keep", "decide"])
+def test_what_needs_the_kept_runs_is_refused_outside_a_clone(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "PACKAGES", ROOT / "elsewhere")
+    assert sentence(lambda: printed(command)) == f"{command}: needs a clone, which has the kept runs."
+
+
 @pytest.mark.parametrize("stream", [io.TextIOWrapper(io.BytesIO(), "ascii"), None])
 def test_a_terminal_may_lack_characters_and_a_reader_may_have_seen_enough(
     stream: io.TextIOWrapper | None, monkeypatch: pytest.MonkeyPatch

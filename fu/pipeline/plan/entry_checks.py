@@ -334,7 +334,10 @@ class EntryChecks:
                 )
 
     def repeated(self, scenario: str) -> None:
-        """Check that the seeds of a scenario are repeats, and that `against` lists the reference of every method."""
+        """Check that the seeds of a scenario are repeats, and that `against` lists the reference of every method.
+
+        One that trains from scratch needs a reference with as many rounds.
+        """
         entry = self.entry
         of = {one: self.of(scenario, one)[0] for one in entry.shown}
         data = next(iter(of.values())).settings.data
@@ -352,9 +355,9 @@ class EntryChecks:
                 lacking = repr(own) if own else f"retraining of {of[one].training!r}"
                 raise self.wrong(f"against: lists no {lacking}, with which {one!r} is compared.")
             rounds, whole = (of[name].settings.total_rounds for name in (one, again))
-            if of[one].declared.get("ANEW") and rounds != whole:
+            if of[one].declared.get("FROM_SCRATCH") and rounds != whole:
                 raise self.wrong(
-                    f"methods: {one!r} trains a new model for {rounds} rounds, but its reference {again!r} for "
+                    f"methods: {one!r} trains from scratch for {rounds} rounds, but its reference {again!r} for "
                     f"{whole}; name one with as many."
                 )
 
