@@ -405,6 +405,7 @@ CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [4]), "clients: there is no client 4; allowed: 0 to 3."),
     (lambda model: model.unlearn("fedosd", [0, 1, 2, 3]), "clients: all 4 would be forgotten; at least one must be "),
     (lambda model: model.unlearn("fedosd", []), "clients: name at least one."),
+    (lambda model: model.unlearn("fedosd", [1.0]), "clients: there is no client 1.0; allowed: 0 to 3."),
     (lambda model: model.unlearn("fedosd", [[3]]), "clients: there is no client [3]; allowed: 0 to 3."),
     (lambda model: model.unlearn(nn, [0]), "method: must be a name, got <module "),
     (lambda model: model.unlearn("puf", [0], params=[5]), "params: must be a dictionary of puf's hyper-parameters "),
