@@ -26,6 +26,7 @@ while read -r paper run targets; do
   # The others are made even if one fails, as where there is no archive.
   if ((status == 0)); then make keep RUN="$run" "${variables[@]}"; else failed+=("$name"); fi
 done <<'END'
+fats several-requests verdicts fig3
 safari mnist-seven-seeds verdicts table1 fig2 fig5
 fedosd mnist-claims verdicts projection mnist_curves table3 table5
 safari cifar10-reduced verdicts table2 fig3 fig4
