@@ -76,7 +76,7 @@ def test_runs_are_made_and_kept_with_their_own_configuration(clone: Path) -> Non
 def test_what_is_kept_is_skipped_and_what_fails_is_named_and_passed_over(clone: Path) -> None:
     kept, (paper, name, targets), *others = RUNS
     (clone / "docs/measurements" / kept[0] / kept[1]).mkdir(parents=True)
-    status, text, calls = run(clone, fails=targets.split()[1])
+    status, text, calls = run(clone, fails=f"{paper}_{targets.split()[1]}")
     assert status == 1
     assert f"error: failed: {paper}-{name}; " in text
     assert [call.split()[1] for call in calls if call.startswith("keep")] == [f"RUN={other}" for _, other, _ in others]
