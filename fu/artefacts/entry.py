@@ -367,11 +367,14 @@ class Entry(Display):
             return (
                 f"Preset {self.preset}; from the number of clients and samples alone ({', '.join(datasets)}); {seeds}."
             )
-        labels: dict[tuple[int, int, int], list[str]] = {}
-        for scenario in self.scenarios:
-            before, total = scenario.rounds
-            about = before, total or 0, scenario.requests
-            labels.setdefault(about, []).append(scenario.label.partition(" [")[0])
+        rounds = [(one.rounds[0], one.rounds[1] or 0, one.requests) for one in self.scenarios]
+        of: dict[str | None, set[tuple[int, int, int]]] = {}
+        for about, scenario in zip(rounds, self.scenarios, strict=True):
+            of.setdefault(scenario.family, set()).add(about)
+        labels: dict[tuple[int, int, int], dict[str, None]] = {}
+        for about, scenario in zip(rounds, self.scenarios, strict=True):
+            alike = scenario.family if len(of[scenario.family]) == 1 else None  # one name for all of a family
+            labels.setdefault(about, {})[alike or scenario.label.partition(" [")[0]] = None
         trained = "; ".join(
             f"{before} rounds of training"
             + (

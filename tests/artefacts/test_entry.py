@@ -77,6 +77,10 @@ def test_the_setting_names_preset_data_rounds_and_seeds() -> None:
     more = f"{rounds} (Small; Other); 10 rounds of training and 20 after the request (Large)"
     setting = make_entry("table", scenarios=(large, small, other)).setting
     assert setting == f"Preset smoke; data: MNIST, digits; {more}; 2 seeds (0, 1)."
+    of = [other.model_copy(update={"label": f"Other, K = {k}", "family": "Other"}) for k in (1, 2)]
+    assert f"{rounds} (Small; Other); 10" in make_entry("table", scenarios=(large, small, *of)).setting
+    of[1] = of[1].model_copy(update={"rounds": (10, 20)})
+    assert f"{rounds} (Small; Other, K = 1); 10" in make_entry("table", scenarios=(small, *of)).setting
     assert make_entry("losses").setting == "Preset smoke; computed from the formulas alone, on no data."
 
 
