@@ -10,6 +10,7 @@ from fu.plugins import Kind
 from fu.types import Count, Different, Frozen, Name
 
 ORIGINAL = "original"
+OWN = ("our own control", "our criterion")  # how the places of claims begin that are not a paper's
 MARKS = {"original": "", "unlearned": "¹", "recovered": "²"}
 # What a model is to a trial. In the YAML and CSV files of people, and so in frames and entries, it is called its stage.
 Role = Literal["original", "unlearned", "recovered"]
@@ -125,10 +126,10 @@ class Scenario(Frozen):
 
     `family`: the label without coordinates (None: it has none). `data` names the data set for people, `replaces` the
     paper's own where the preset has another in its place. `at`: its coordinates by their short names.
-    `original`: the trial of the original model (None: it is not shown).
-    `sampling`: where a training draws clients and takes so many steps a round. `asked`: the request, if there is one
-    and the kind of artefact draws requests; `requests`: how many come in a row, at equal distances in the rounds after
-    the first.
+    `original`: the trial of the original model (None: it is not shown). `attacked`: the forgotten clients teach a
+    backdoor. `sampling`: where a training draws clients and takes so many steps a round. `asked`: the request, if there
+    is one and the kind of artefact draws requests; `requests`: how many come in a row, at equal distances in the rounds
+    after the first.
     `relearning`: where that is read.
     """
 
@@ -143,6 +144,7 @@ class Scenario(Frozen):
     at: dict[str, float | int | str] = Field(default_factory=dict)
     original: Trial | None = Trial(name=ORIGINAL, rate=None, values={})
     model: str = ""
+    attacked: bool = False
     sampling: Sampling | None = None
     asked: Asked | None = None
     relearning: Relearning | None = None
@@ -205,6 +207,11 @@ class Claim(Frozen):
     kind: Annotated[Name, Kind("claims")] = Field(description="the predicate (fu/claims): order, limit, equal, ...")
     params: dict[str, Any] = Field(default_factory=dict, description="its parameters (class `Params` in that file)")
 
+    @property
+    def ours(self) -> bool:
+        """Whether the claim is not a paper's."""
+        return self.place.startswith(OWN)
+
 
 class Audit(Frozen):
     """An audit of repeated models, as its file declares it: its metrics, and the one that grows with what is left.
@@ -260,7 +267,8 @@ class Entry(Display):
     `firsts`: of how many of the first repeats audits are read (none: of all alone). `spreads`: the metrics in
     parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
     trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
-    `names`: what people call a coordinate.
+    `names`: what people call a coordinate. `stated`: by claim, the scenarios of its table or figure as the paper's file
+    has them, of which preset and configuration may leave out some and add others.
     """
 
     paper: str
@@ -280,6 +288,7 @@ class Entry(Display):
     scenarios: tuple[Scenario, ...]
     methods: tuple[Method, ...]
     claims: dict[str, Claim] = Field(default_factory=dict)
+    stated: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     names: dict[str, str] = Field(default_factory=dict)
     figures: Figures = Figures()  # type: ignore[call-arg]
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)

@@ -5,7 +5,7 @@ than the paper's, on an attack that left nothing to forget, or on runs without n
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf, isnan, nan
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from fu.claims.testing import LEAST, MOST, unseen
 
 INPUTS = ("artefacts",)
 TABLE = True
+ADDED = "not a scenario of the paper's table or figure"
 ALL = ""  # in place of a scenario: all of them
 COLUMNS = ["claim", "scenario", "verdict", "over", "mean", "low", "high", "n", "needed", "needed_90", "note"]
 COLUMNS += ["published", "published_value", "reason", "against", "text", "place", "artefact", "kind"]
@@ -32,11 +33,12 @@ TERMS = (
     f"A mean needs at least {LEAST} seeds. Unseen: the share of all seeds that may be exceptions (with 95% "
     "confidence) though none of these is. Where seeds form two groups far apart, their shares are tested exactly, too. "
     "A diverged run counts as infinitely bad, a time that never ends as infinite: where there is one, the median is "
-    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths, if mean and standard "
-    "deviation stay as observed. A number with its own interval, as an audit's, is decided where all of it lies on one "
-    "side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are judged on seeds in "
-    "which they took hold. Paper: the same predicate on its own numbers, without a test, as it reports no spread; "
-    "omitted where its own backdoor did not take hold."
+    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths in that scenario, if mean "
+    "and standard deviation stay as observed. A number with its own interval, as an audit's, is decided where all of "
+    "it lies on one side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are "
+    "judged on seeds in which they took hold. Over: how many of the paper's scenarios, rivals or seeds were judged. "
+    "Paper: the same predicate on its own numbers, without a test, as it reports no spread; omitted where its own "
+    "backdoor did not take hold."
 )
 
 
@@ -56,7 +58,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     `low` and `high` bound the region of the claim (`fu.claims`); `reason`: why a unit is not judged.
     """
     scenes = {name: list(_scenes(frame[frame["claim"] == name], claim, entry)) for name, claim in entry.claims.items()}
-    rows = [row for name, claim in entry.claims.items() for row in _rows(name, claim, scenes[name])]
+    rows = [row for name, claim in entry.claims.items() for row in _rows(name, claim, scenes[name], entry)]
     found = pd.DataFrame(rows, columns=COLUMNS)
     return of_table(found, _panels(entry, found), TERMS, names=("claims", "scenarios"))
 
@@ -86,22 +88,25 @@ def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
     return ", ".join(f"{k} of {n} {what}" for what, (k, n) in numbers.items() if 0 < k < n)
 
 
-def _rows(name: str, claim: Claim, scenes: list[Scene]) -> Iterator[dict[str, Any]]:
+def _rows(name: str, claim: Claim, scenes: list[Scene], entry: Entry) -> Iterator[dict[str, Any]]:
     about = {"claim": name, "text": claim.text, "place": claim.place, "artefact": claim.artefact, "kind": claim.kind}
     verdict = overall(scene.judged.verdict for scene in scenes)
+    omitted = {*entry.stated.get(name, ())} - {*claim.scenarios}
+    undecided = [scene.judged for scene in scenes if scene.judged.verdict == verdict == "undecided"]
     printed = [scene.published for scene in scenes if scene.published]
     reasons = {scene.reason for scene in scenes} if verdict == "not judged" else set()
-    left_out = sum(scene.judged.verdict == "not judged" for scene in scenes) if verdict != "not judged" else 0
-    number = max(len(claim.scenarios), len(scenes))
-    over = [f"{number - left_out} of {number} scenarios"] if left_out else []
+    added = sum(scene.reason == ADDED for scene in scenes)
+    left_out = len(omitted) - added + sum(scene.judged.verdict == "not judged" for scene in scenes)
+    number = len(omitted) - added + max(len(claim.scenarios), len(scenes))
+    over = [f"{number - left_out} of {number} scenarios"] if left_out and verdict != "not judged" else []
     yield {
         **about,
         "scenario": ALL,
         "verdict": verdict,
         "over": ", ".join(dict.fromkeys([*over, *(scene.over for scene in scenes if scene.over)])),
         "n": min((scene.judged.n for scene in scenes if scene.judged.verdict != "not judged"), default=0),
-        "needed": _most([scene.judged.needed for scene in scenes if scene.judged.verdict == "undecided"]),
-        "needed_90": _most([scene.judged.needed_90 for scene in scenes if scene.judged.verdict == "undecided"]),
+        "needed": _needed((one.needed, one.fails) for one in undecided),
+        "needed_90": _needed((one.needed_90, one.fails) for one in undecided),
         "published": "" if not printed else "holds" if set(printed) == {"holds"} else "does not hold",
         "reason": reasons.pop() if len(reasons) == 1 else "",
     }
@@ -162,6 +167,12 @@ def _number(value: float) -> str:
     return "–" if isnan(value) else f"{value:.3g}".replace("inf", "∞")
 
 
-def _most(numbers: list[float]) -> float:
-    """Return the maximum; NaN where there is none or one of them is NaN."""
-    return nan if not numbers or any(isnan(number) for number in numbers) else max(numbers)
+def _needed(seeds: Iterable[tuple[float, bool]]) -> float:
+    """Return how many seeds would decide a claim that is undecided in some scenarios: for each its number, and whether
+    it contradicts the claim. One that does decides alone; else all must. NaN where a number is not known.
+    """
+    each = list(seeds)
+    against = [number for number, fails in each if fails and not isnan(number)]
+    if against:
+        return min(against)
+    return nan if not each or any(isnan(number) for number, _ in each) else max(number for number, _ in each)

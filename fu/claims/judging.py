@@ -31,7 +31,8 @@ class Judged(NamedTuple):
     """The verdict in a unit, with mean, interval and number of seeds of the rival that decides it or comes closest.
 
     `needed`, `needed_90`: how many seeds would decide with a chance of .5 and of .9, if mean and deviation stay as they
-    are; NaN where it is decided, or where that is not known. `note`: what else to know, in words.
+    are; NaN where it is decided, or where that is not known. `note`: what else to know, in words. `fails`: the mean
+    contradicts the claim.
     """
 
     unit: str
@@ -44,6 +45,7 @@ class Judged(NamedTuple):
     needed: float = nan
     needed_90: float = nan
     note: str = ""
+    fails: bool = False
 
 
 class Tested(NamedTuple):
@@ -85,7 +87,7 @@ def judge(found: pd.DataFrame, region: Region, exact: bool = False, ties: bool =
         ends = one.seeds.ends(level) if one.seeds else one.ends
         few = isinstance(one.seeds, Mean) and one.n < LEAST
         note = FEW if few else one.seeds.note if one.seeds else ""
-        judged.append(Judged(unit, verdict, one.against, one.middle, *ends, one.n, needed, most, note))
+        judged.append(Judged(unit, verdict, one.against, one.middle, *ends, one.n, needed, most, note, one.slack < 0))
     return judged
 
 

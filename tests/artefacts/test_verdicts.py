@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry
+from fu.artefacts.verdicts import ADDED
 from tests.artefacts.factories import cells, judged, made, make_claim, make_entry
 
 CLEAR = [9.9, 10.0, 10.1, 10.3, 9.8]
@@ -133,6 +134,25 @@ def test_it_is_said_over_how_many_scenarios_a_verdict_is() -> None:
     out = judged({"one": {"c": [float("nan")]}}, reason="no numbers")
     frame = pd.concat([judged({"one": {"a": CLEAR, "b": CLEAR}}), out], ignore_index=True)
     assert row(made(entry_of("one", scenarios=("a", "b", "c")), frame).frame, "one")["over"] == "2 of 3 scenarios"
+
+
+def test_scenarios_of_the_paper_that_a_run_leaves_out_are_counted_and_added_ones_are_not() -> None:
+    frame = judged({"one": {"a": CLEAR, "b": CLEAR}})
+    entry = entry_of("one").model_copy(update={"stated": {"one": ("a", "b", "c", "d")}})
+    assert row(made(entry, frame).frame, "one")["over"] == "2 of 4 scenarios"
+    added = pd.concat([judged({"one": {"a": CLEAR}}), judged({"one": {"b": [float("nan")]}}, reason=ADDED)])
+    for stated, over in (("a",), ""), (("a", "c"), "1 of 2 scenarios"):
+        entry = entry_of("one").model_copy(update={"stated": {"one": stated}})
+        assert row(made(entry, added.reset_index(drop=True)).frame, "one")["over"] == over
+    assert row(made(entry, added[added["reason"] != ""].reset_index(drop=True)).frame, "one")["over"] == ""
+
+
+def test_a_scenario_that_contradicts_the_claim_decides_it_alone() -> None:
+    entry = entry_of("one", scenarios=("a", "b", "c"))
+    against, near = [-x for x in OPEN], [x - 1.2 for x in OPEN]
+    found = made(entry, judged({"one": {"a": against, "b": near, "c": CLEAR}})).frame
+    for needed in ("needed", "needed_90"):
+        assert row(found, "one")[needed] == row(found, "one", "a")[needed] < row(found, "one", "b")[needed]
 
 
 def test_infinite_numbers_are_counted_and_shown() -> None:

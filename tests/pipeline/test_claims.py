@@ -8,6 +8,7 @@ import pytest
 
 from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
+from fu.artefacts.verdicts import ADDED
 from fu.claims.rows import Operand
 from fu.errors import UserError
 from fu.pipeline.plan.entry_checks import check_point
@@ -89,6 +90,14 @@ def test_a_claim_over_rows_that_an_override_leaves_out_is_no_mistake_of_its_auth
     Plan({"preset": "smoke", "papers": ["fedosd"], "overrides": {"fedosd": laid}})
 
 
+def test_an_entry_has_the_scenarios_in_which_the_paper_states_each_claim() -> None:
+    few = {"fedosd": {"artefacts": {"table8": {"scenarios": ["mnist-pat50"]}, "verdicts": {"judges": ["table8"]}}}}
+    plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": few})
+    spec: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
+    assert spec.claims["forgets-at-once"].scenarios == ["mnist-pat50"]
+    assert spec.stated["forgets-at-once"] == ("mnist-pat20", "mnist-pat50", "mnist-iid")
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) -> None:
     planned = made("paper", paper)
@@ -133,15 +142,16 @@ def test_a_claim_is_remade_alone_when_its_wording_changes() -> None:
 # ---- what is judged --------------------------------------------------------------------------------------------------
 
 
-def read(claims: dict[str, Claim], rows: list[dict[str, Any]], **scenario: Any) -> pd.DataFrame:
-    """Return the statistics of claims on one artefact, `thing`, with these rows."""
+def read(claims: dict[str, Claim], rows: list[dict[str, Any]], *stated: str, **scenario: Any) -> pd.DataFrame:
+    """Return the statistics of claims on one artefact, `thing`, with these rows; `stated`: the paper's scenarios."""
     entry: Entry = make_entry("verdicts")
     scenarios = tuple(
         one.model_copy(update={"name": name, **scenario})
         for one in entry.scenarios
         for name in ("small", "other", "third")
     )
-    entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios})
+    of = dict.fromkeys(claims, stated) if stated else {}
+    entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios, "stated": of})
     about = {"method": "ours", "stage": "unlearned", "metric": "r_acc", "published": 0, "round": -1, "client": None}
     frame = pd.DataFrame([{"scenario": "small", "seed": 0, **about, **row} for row in rows])
     columns = [*COLUMNS, *frame.columns.difference(COLUMNS)]
@@ -205,6 +215,14 @@ def test_scenarios_without_numbers_are_named() -> None:
     found = read(claims, [{"value": 0.5}])
     [silent] = found[found["reason"] != ""].to_dict("records")
     assert (silent["unit"], silent["reason"]) == ("other", SILENT)
+
+
+@pytest.mark.parametrize(("place", "judged"), [("Table 1", ["small"]), ("our criterion", ["small", "other"])])
+def test_a_claim_of_the_paper_is_not_judged_in_scenarios_that_its_table_lacks(place: str, judged: list[str]) -> None:
+    claims = {"one": make_claim("One.", place=place, scenarios=["small", "other"])}
+    found = read(claims, [{"value": 0.5}, {"value": 0.6, "scenario": "other"}], "small", "third")
+    assert [*found[found["reason"] == ""]["unit"]] == judged
+    assert [*found[found["reason"] == ADDED]["unit"]] == [one for one in ("other",) if one not in judged]
 
 
 def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:

@@ -83,7 +83,7 @@ def test_what_replaces_a_data_set_is_not_replaced_again() -> None:
     swapped = made().preset.model_copy(
         update={"replace_datasets": {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}}
     )
-    planned = Grid(Resolved(swapped, made().papers, made().where, {}, {}, {"fedosd": set()}))
+    planned = Grid(Resolved(swapped, made().papers, made().where, {}, {}, {"fedosd": {}}, {"fedosd": set()}))
     assert planned.trials["fedosd/mnist-pat50", "original"].settings.data.dataset == "fashion_mnist"
     assert planned.trials["fedosd/fmnist-pat50", "original"].settings.data.dataset == "mnist"
 

@@ -62,6 +62,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         scenarios=tuple(_scenario(jobs, preset, paper, shown, name, settings[name]) for name in settings),
         methods=tuple(methods),
         claims=claims,
+        stated={key: tuple(grid.judged[paper].get(key, claim.scenarios)) for key, claim in claims.items()},
         names={
             short: coordinate.label or short
             for name in scopes
@@ -96,6 +97,7 @@ def _scenario(
         at=dict(stated.at),
         original=_trial(jobs, scope, ORIGINAL) if ORIGINAL in starts else None,
         model=_called("models", settings.model.name),
+        attacked=settings.data.attack is not None,
         sampling=_sampling(settings),
         asked=_asked(settings.data.forget) if declared.get("REQUESTS") else None,
         relearning=relearning if "relearning" in catalogue.reads(shown.kind) else None,

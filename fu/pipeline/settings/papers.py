@@ -161,6 +161,7 @@ class Resolved(NamedTuple):
     where: dict[str, str]
     stated: dict[str, set[str]]
     grids: dict[str, dict[str, list[Any]]]  # the values of each setting in a grid of the paper's
+    judged: dict[str, dict[str, list[str]]]  # by claim, the scenarios in which the paper alone has it judged
     claims: dict[str, set[str]]  # those to check: all of a paper that nothing is laid over, else those laid over it
 
 
@@ -169,7 +170,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, where, stated, grids, claims = {}, {}, {}, {}, {}
+    papers, where, stated, grids, judged, claims = {}, {}, {}, {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         first, tree = f"{name}.yaml", read_paper(name)
@@ -185,6 +186,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         alone, merged, where[name] = _expanded(own, first), validate(Paper, tree, place), place
         varies = any(scenario.vary for scenario in merged.scenarios.values())
         stated[name] = set(alone.scenarios if varies else ())
+        judged[name] = {key: claim.scenarios for key, claim in alone.claims.items()}
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
         if config.seeds:
@@ -199,7 +201,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             if name not in known:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
-    return Resolved(preset, papers, where, stated, grids, claims)
+    return Resolved(preset, papers, where, stated, grids, judged, claims)
 
 
 def _grids(tree: Any) -> dict[str, list[Any]]:

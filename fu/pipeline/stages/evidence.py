@@ -8,6 +8,7 @@ import pandas as pd
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 from fu.artefacts.rows import FORMULAS
+from fu.artefacts.verdicts import ADDED
 from fu.artefacts.words import took_hold
 
 BACKDOOR = ("asr", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
@@ -35,6 +36,8 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
     rates, printed = (_backdoors(of.values(), attacked, published) for published in (0, 1))
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
+    if not claim.ours:
+        out |= {one: ADDED for one in claim.scenarios if one not in entry.stated.get(name, claim.scenarios)}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
     judged = kind.statistics(_that_took_hold(own, rates), p)
     units = set(judged["unit"])
