@@ -12,7 +12,6 @@ from fu.pipeline.documents.kept import ABOUT, About
 PLAIN: dict[str, Any] = {
     "preset": "reduced",
     "seeds": [0, 1],
-    "config": {},
     "scenarios": {},
     "commits": ["c0ffee"],
     "edited": False,
@@ -29,7 +28,8 @@ def write(below: Path, paper: str, name: str, texts: Mapping[str, str], **about:
     for file, text in texts.items():
         (folder / file).write_text(text)
     files = {file: checksum(folder / file) for file in texts}
-    made = About(**{**PLAIN, **about, "files": files}).sealed()
+    config = {"papers": [paper], **about.get("config", {})}
+    made = About(**{**PLAIN, **about, "config": config, "files": files}).sealed()
     (folder / ABOUT).write_text(yaml.safe_dump(made.model_dump(mode="json"), sort_keys=False))
     return folder
 

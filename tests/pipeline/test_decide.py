@@ -10,6 +10,7 @@ from fu.pipeline.documents import decide, reproduced
 from fu.pipeline.documents.decide import Option
 from fu.pipeline.documents.kept import kept
 from fu.pipeline.plan.plan import Plan
+from fu.pipeline.settings import papers
 from tests.pipeline.kept_runs import write
 
 HEAD = "claim,scenario,verdict,over,n,needed,needed_90,note,published,text,place,artefact,kind"
@@ -19,7 +20,15 @@ CONFIG = {"preset": "reduced", "papers": ["tradeoffs"]}
 def runs(below: Path, *rows: str) -> list[reproduced.Run]:
     """Return a run of trade-offs at `reduced` that judged claims so."""
     write(below, "tradeoffs", "mine", {reproduced.CSV: "\n".join([HEAD, *rows, ""])}, seeds=[0, 1, 2])
-    return reproduced.runs(kept(below))
+    return read(below, *rows)
+
+
+def read(below: Path, *rows: str) -> list[reproduced.Run]:
+    """Return the runs, where claims have the texts of these rows."""
+    claims = {row.split(",")[0]: {"text": row.split(",")[9], "place": row.split(",")[10]} for row in rows}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(papers, "read_paper", lambda _: {"claims": claims})
+        return reproduced.runs(kept(below))
 
 
 def options(below: Path, *rows: str) -> dict[str, Option]:
@@ -47,7 +56,7 @@ def test_an_undecided_claim_needs_more_seeds_of_the_run_that_left_it_so(tmp_path
     one = found["penalty-raises-v"]
     assert one[:6] == (
         *("tradeoffs", "penalty-raises-v", "undecided, 3 seeds"),
-        *("PRESET=reduced TARGETS=tradeoffs_fig5", "mine", (7, 12)),
+        *('PRESET=reduced TARGETS="tradeoffs_fig5 tradeoffs_verdicts"', "mine", (7, 12)),
     )
     assert one.hours == pytest.approx([hours("fig5", 7), hours("fig5", 12)])
     assert one.rate == pytest.approx(max(0.5 / hours("fig5", 7), 0.9 / hours("fig5", 12)))
@@ -60,7 +69,7 @@ def test_an_undecided_claim_needs_more_seeds_of_the_run_that_left_it_so(tmp_path
 def test_a_claim_that_nothing_judged_needs_five_seeds(tmp_path: Path) -> None:
     found = options(tmp_path)
     one = found["heterogeneity-destabilises"]
-    assert one[2:6] == ("not judged", "PRESET=reduced TARGETS=tradeoffs_table2", "", (5,))
+    assert one[2:6] == ("not judged", 'PRESET=reduced TARGETS="tradeoffs_table2 tradeoffs_verdicts"', "", (5,))
     assert one.hours == pytest.approx([hours("table2", 5)])
     assert one.rate == pytest.approx(0.5 / hours("table2", 5))
     assert found["theorem-on-stability"].seeds == (len(Plan(CONFIG).seeds("tradeoffs")),)
@@ -92,5 +101,5 @@ def test_a_kept_run_whose_settings_are_gone_is_named(tmp_path: Path) -> None:
     text = "\n".join([HEAD, row, ""])
     folder = write(tmp_path, "tradeoffs", "old", {reproduced.CSV: text}, config=gone)
     with pytest.raises(UserError, match="scenario 'gone'") as error:
-        decide.table(Plan(CONFIG), runs=reproduced.runs(kept(tmp_path)))
+        decide.table(Plan(CONFIG), runs=read(tmp_path, row))
     assert str(error.value).startswith(f"{folder / 'run.yaml'}: these settings can no longer be run: ")

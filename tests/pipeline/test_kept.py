@@ -39,6 +39,12 @@ def test_what_was_edited_since_is_named(tmp_path: Path, edit: Callable[[Path], A
     assert one.wrong == wrong
 
 
+def test_a_run_in_the_folder_of_another_paper_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "toy", "mine", TEXT)
+    (tmp_path / "toy").rename(tmp_path / "other")
+    assert [one.wrong for one in kept.kept(tmp_path)] == [["it is of toy"]]
+
+
 def replace(folder: Path, old: str, new: str) -> None:
     path = folder / kept.ABOUT
     text = path.read_text()

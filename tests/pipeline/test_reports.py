@@ -10,6 +10,7 @@ from fu.pipeline.documents import reports
 from fu.pipeline.documents.kept import kept
 from fu.pipeline.documents.reports import Numbers
 from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.settings import papers
 from tests.pipeline.kept_runs import write
 
 HEAD = (
@@ -18,7 +19,7 @@ HEAD = (
 )
 VERDICTS = [
     HEAD,
-    "a,,undecided,,,,,7,,,,holds,,A | a.,section 1,t,limit",
+    "a,,undecided,2 of 3 scenarios,,,,7,9,21,,holds,,A | a.,section 1,t,limit",
     "a,one,holds,,0.12345,-0.5,1.25,7,,,,holds,12.75,A | a.,section 1,t,limit",
     "a,two,undecided,,0.00004,-14,inf,7,,,,,,A | a.,section 1,t,limit",
     "b,,holds,,,,,7,,,,,,B.,section 2,t,limit",
@@ -38,19 +39,23 @@ def numbers(tmp_path: Path) -> Numbers:
     return Numbers({one.name: one for one in kept(tmp_path)})
 
 
-def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:
+def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     assert numbers.number("mine/table.csv", "mean", method="ours", x=2) == ".25"
     assert numbers.cell("mine/table.csv", "x", method="theirs") == "1"
     assert numbers.claim("mine", "a", "one") == ".123 (-.5 to 1.25)"
     assert numbers.printed("mine", "a", "one") == "12.8"
     assert (numbers.hours("mine"), numbers.seeds("mine")) == ("1.2", "3 seeds")
-    sentence = r"2 of the paper's \d+ claims have been judged: 1 holds, 0 do not, 1 is undecided\."
-    assert re.fullmatch(sentence, numbers.counts())
+    assert (numbers.needed("mine", "a"), numbers.needed("mine", "b")) == ("9 to 21 seeds", "more than 1,000 seeds")
+    stated = {"a": "A | a.", "b": "B.", "c": "C.", "d": "D."}
+    claims = {name: {"text": text, "place": "our own control" if name == "c" else ""} for name, text in stated.items()}
+    monkeypatch.setattr(papers, "read_paper", lambda _: {"claims": claims})
+    assert numbers.counts() == "2 of the paper's 3 claims have been judged: 1 holds, 0 do not, 1 is undecided."
 
 
 def test_the_table_of_verdicts_has_every_judged_claim(numbers: Numbers) -> None:
     assert numbers.verdicts("mine").splitlines()[2:] == [
-        r"| A \| a. | **undecided** (holds 1, undecided 1) | .123 (-.5 to 1.25); .000040 (-14 to inf) | 12.8 |",
+        r"| A \| a. | **undecided** (holds 1, undecided 1) (over 2 of 3 scenarios) "
+        "| .123 (-.5 to 1.25); .000040 (-14 to inf) | 12.8 |",
         "| B. | **holds** | 0 to 4 in 5 scenarios | – |",
         "| C. (ours) | **does not hold** | – | – |",
     ]
@@ -99,6 +104,7 @@ def test_no_template_has_a_number_of_its_own(paper: str) -> None:
     text = re.sub(r"{{.*?}}|\]\([^)]*\)|`[^`]*`", "", text, flags=re.S)
     stated = (ROOT / f"workflow/papers/{paper}.yaml").read_text()
     text = re.sub(r"\b([Ss]ections?|[Aa]ppendix) [A-Z]?\.?\d[\d.]*|\b[A-Z]\.\d", "", text)
+    assert re.findall(r"\d[\d,]* seeds?", text) == []
     numbers = re.findall(r"(?<![\w.])\d*\.\d+%?|\d+%", text)
     known = set(re.findall(r"\d*\.\d+", stated.replace("0.", ".")))
     assert {*numbers} - known == set()

@@ -8,7 +8,7 @@ import pytest
 from fu.pipeline.documents import reproduced
 from fu.pipeline.documents.kept import kept
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings.papers import read_paper
+from fu.pipeline.settings import papers
 from tests.pipeline.kept_runs import write
 
 HEAD = (
@@ -26,6 +26,13 @@ ROWS = [
     "d,,not judged,,,,,0,,,,,no number,,D.,section 4,table8,order",
     "d,cifar10,not judged,,,,,0,,,,,no number,,D.,section 4,table8,order",
 ]
+CLAIMS = {
+    "a": {"text": "A | a.", "place": "section 1"},
+    "b": {"text": "B.", "place": "section 2"},
+    "c": {"text": "C.", "place": "our own control: one"},
+    "d": {"text": "D.", "place": "section 4"},
+    "e": {"text": "E.", "place": "section 5"},
+}
 SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "MNIST, Pat-50"}
 
 
@@ -33,7 +40,9 @@ def run_of(folder: Path, lines: list[str], name: str = "mine", seeds: int = 3) -
     labels = {key: {"label": label, "data": label.split(",")[0]} for key, label in SCENARIOS.items()}
     text = "\n".join([HEAD, *lines]) + "\n"
     write(folder, "fedosd", name, {reproduced.CSV: text}, scenarios=labels, seeds=[*range(seeds)])
-    return next(run for run in reproduced.runs(kept(folder)) if run.of.name == name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(papers, "read_paper", lambda _: {"claims": CLAIMS})
+        return next(run for run in reproduced.runs(kept(folder)) if run.of.name == name)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +62,10 @@ def test_families_and_many_scenarios_are_named_by_data_and_artefacts(
 
 def test_the_page_counts_claims_of_the_paper_and_ours_and_has_each_that_was_judged(tmp_path: Path) -> None:
     lines = reproduced.page([run_of(tmp_path, ROWS)]).splitlines()
-    claims = read_paper("fedosd")["claims"].values()
-    ours = sum(claim["place"].startswith("our ") for claim in claims)
     scale = "MNIST, Pat-50; MNIST, IID; formulas; preset reduced, 3 seeds"
     link = "[fedosd](../papers/fedosd.md)"
-    assert f"| {link} | the paper's | 2 of {len(claims) - ours} | 1 | 1 | 0 | {scale} |" in lines
-    assert f"| {link} | ours | 1 of {ours} | 0 | 0 | 1 | {scale} |" in lines
+    assert f"| {link} | the paper's | 2 of 4 | 1 | 1 | 0 | {scale} |" in lines
+    assert f"| {link} | ours | 1 of 1 | 0 | 0 | 1 | {scale} |" in lines
     assert lines[-3:] == [
         r"| A \| a. | section 1 | **holds** (over 2 of 3 seeds) | holds (2) | 0.125 (0.1 to 0.15); 0.25 (0.2 to 0.3) "
         "| 3 (63%) | holds 1, does not hold 1 |",
@@ -73,21 +80,26 @@ def test_the_readme_counts_the_verdicts() -> None:
         (ROOT / "README.md").read_text(),
     )
     assert counted
-    papers = reproduced.by_paper(reproduced.runs())
-    several = [reproduced.counted(of_paper, own=False) for paper, of_paper in papers.items() if paper != "audit"]
+    every = reproduced.by_paper(reproduced.runs())
+    several = [reproduced.counted(of_paper, own=False) for paper, of_paper in every.items() if paper != "audit"]
     assert [*map(int, counted.groups())] == [sum(column) for column in zip(*several, strict=True)]
 
 
 def test_a_claim_is_counted_once_as_judged_with_the_most_seeds(tmp_path: Path) -> None:
-    few = [f"a,{where},undecided,,,,,3,9,,,,,,A.,section 1,table8,limit" for where in ("", "mnist-iid")]
+    few = [f"a,{where},undecided,,,,,3,9,,,,,,A | a.,section 1,table8,limit" for where in ("", "mnist-iid")]
     few += [f"b,{where},holds,,,,,3,,,,,,,B.,section 2,table8,limit" for where in ("", "mnist-iid")]
-    many = [f"a,{where},does not hold,,,,,10,,,,,,,A.,section 1,table8,limit" for where in ("", "mnist-iid")]
+    many = [f"a,{where},does not hold,,,,,10,,,,,,,A | a.,section 1,table8,limit" for where in ("", "mnist-iid")]
     two = [run_of(tmp_path, few), run_of(tmp_path, many, "more", 10)]
-    number = sum(not place.startswith("our ") for place in two[0].claims)
-    assert reproduced.counted(two, own=False) == [number, 2, 1, 1, 0]
-    assert reproduced.counted(two[::-1], own=False) == [number, 2, 1, 1, 0]
+    assert reproduced.counted(two, own=False) == [4, 2, 1, 1, 0]
+    assert reproduced.counted(two[::-1], own=False) == [4, 2, 1, 1, 0]
     scale = "MNIST, IID; preset reduced, "
     assert f"{scale}3 seeds / {scale}10 seeds |" in reproduced.page(two)
+
+
+def test_a_verdict_on_a_claim_that_has_changed_since_is_named_and_does_not_count(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [*ROWS[:-4], *(row.replace("C.,our own", "C (changed).,our own") for row in ROWS[-4:-2])])
+    assert (run.changed, reproduced.counted([run], own=True)) == (["c"], [1, 0, 0, 0, 0])
+    assert "Not counted, as the claim has changed since: `c`." in reproduced.page([run]).splitlines()
 
 
 def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:

@@ -79,7 +79,9 @@ def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = 
         "Seeds and core hours: for a 50% and a 90% chance of a decision, if mean and standard deviation stay as "
         f"observed. A claim not judged yet is listed with the fewest seeds that can decide a mean ({LEAST}), taken as "
         "a 50% chance. Claims about the same table share its jobs. The settings of a kept run are in "
-        "docs/measurements/{paper}/{run}/run.yaml. `make plan` says which jobs are done already."
+        "docs/measurements/{paper}/{run}/run.yaml. Verdicts are on the whole paper, unless the configuration says on "
+        "which tables and figures: overrides: {paper: {artefacts: {verdicts: {judges: [artefact]}}}}. `make plan` "
+        "says which jobs are done already."
     )
 
 
@@ -116,7 +118,7 @@ def _first(paper: str, name: str, claim: Claim, preset: str) -> Option:
 
 
 def _command(preset: str, paper: str, artefact: str) -> str:
-    return f"PRESET={preset} TARGETS={paper}_{artefact}"
+    return f'PRESET={preset} TARGETS="{paper}_{artefact} {paper}_verdicts"'
 
 
 @cache

@@ -93,6 +93,8 @@ def _read(folder: Path) -> Kept:
         raise UserError(first_problem(error, About, str(path))) from None
     files = {file.name for file in folder.iterdir()} - {ABOUT}
     wrong = [f"{ABOUT} was edited"] * (about.sealed().seal != about.seal)
+    of = about.config.get("papers", [])
+    wrong += [f"it is of {', '.join(map(str, of))}"] * (of != [folder.parent.name])
     wrong += [f"{name} is missing" for name in sorted(about.files.keys() - files)]
     wrong += [f"{name} was added" for name in sorted(files - about.files.keys())]
     wrong += [
@@ -186,7 +188,7 @@ def _about(plan: Plan, paper: str, artefacts: Sequence[Artefact], contents: Mapp
     return About(
         preset=plan.config.preset,
         seeds=plan.seeds(paper),
-        config={key: value for key, value in config.items() if value},
+        config={key: value for key, value in config.items() if value} | {"papers": [paper]},
         scenarios={name: Label(label=one["label"], data=one["data"]) for name, one in scenarios.items()},
         commits=sorted({about["commit"] or "unknown" for about in every}),
         edited=any(about["clean"] is False for about in every),

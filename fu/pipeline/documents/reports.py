@@ -8,13 +8,16 @@ table of all claims that a run judged, `counts()` how many are, and `hours("mnis
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import inf, isinf
 from pathlib import Path
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
+from fu.artefacts.entry import OWN
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
+from fu.claims.testing import MOST
 from fu.errors import UserError, nearest
 from fu.pipeline.documents import reproduced
 from fu.pipeline.documents.kept import Kept
@@ -66,6 +69,12 @@ class Numbers:
         """Return the same number of the paper."""
         return short(self._verdict(run, name, scenario, "published_value"))
 
+    def needed(self, run: str, name: str) -> str:
+        """Return how many seeds would decide a claim with a power of one half, and of nine tenths."""
+        numbers = [float(self._verdict(run, name, ALL, key) or inf) for key in ("needed", "needed_90")]
+        words = dict.fromkeys(f"more than {MOST:,}" if isinf(one) else f"{one:.0f}" for one in numbers)
+        return f"{' to '.join(words)} seeds"
+
     def counts(self) -> str:
         """Return a sentence: how many of the paper's claims are judged, and how."""
         number, known, holds, fails, undecided = reproduced.counted(reproduced.runs([*self.runs.values()]), own=False)
@@ -104,7 +113,8 @@ class Numbers:
             verdict = f"**{claim['verdict']}**" + (
                 f" ({several(each['verdict'])})" if each["verdict"].nunique() > 1 else ""
             )
-            whose = " (ours)" if claim["place"].startswith(reproduced.OURS) else ""
+            verdict += f" (over {claim['over']})" if claim["over"] else ""
+            whose = " (ours)" if claim["place"].startswith(OWN) else ""
             lines.append((f"{claim['text']}{whose}", verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
         return rows(("claim", "verdict", "here (interval)", "paper"), lines)
 

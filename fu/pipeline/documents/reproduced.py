@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from fu.artefacts.entry import OWN
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ALL, several
 from fu.claims.testing import unseen
@@ -19,7 +20,6 @@ RESULTS = "results.md"
 CSV = "verdicts.csv"  # of a run that judged claims
 KINDS = ("holds", "does not hold", "undecided")
 SHOWN = 3  # scenarios that are named
-OURS = ("our own control", "our criterion")
 HEADS = (
     *("claim", "source", "verdict", "by scenario", "mean and interval"),
     *("seeds (unseen)", "verdict on the paper's own numbers"),
@@ -47,6 +47,7 @@ class Run(NamedTuple):
     of: Kept
     claims: list[str]  # the place of each
     verdicts: pd.DataFrame
+    changed: Sequence[str] = ()  # claims whose text has changed since, so that their verdicts do not count
 
     @property
     def paper(self) -> str:
@@ -79,9 +80,13 @@ def runs(all_kept: Sequence[Kept] | None = None) -> list[Run]:
     found = []
     for one in kept() if all_kept is None else all_kept:
         if CSV in one.about.files and not one.wrong:
-            places = [claim["place"] for claim in papers.read_paper(one.paper)["claims"].values()]
+            claims = papers.read_paper(one.paper)["claims"]
             path, missing = one.folder / CSV, {"mean": "", "low": "", "high": ""}
-            found.append(Run(one, places, pd.read_csv(path, keep_default_na=False, na_values=missing)))
+            every = pd.read_csv(path, keep_default_na=False, na_values=missing)
+            texts = every["claim"].map({name: claim["text"] for name, claim in claims.items()})
+            changed = [*every[every["text"] != texts]["claim"].unique()]
+            places = [claim["place"] for claim in claims.values()]
+            found.append(Run(one, places, every[every["text"] == texts], changed))
     return found
 
 
@@ -123,8 +128,8 @@ def judged(of_paper: Sequence[Run]) -> pd.DataFrame:
 def counted(of_paper: Sequence[Run], own: bool) -> list[int]:
     """Return how many claims a paper has, are judged, hold, do not hold, and are undecided; `own`: those of ours."""
     every = judged(of_paper)
-    verdicts = every[every["place"].str.startswith(OURS) == own]["verdict"]
-    number = sum(place.startswith(OURS) == own for place in of_paper[0].claims)
+    verdicts = every[every["place"].str.startswith(OWN) == own]["verdict"]
+    number = sum(place.startswith(OWN) == own for place in of_paper[0].claims)
     return [number, len(verdicts), *(int(verdicts.eq(kind).sum()) for kind in KINDS)]
 
 
@@ -147,6 +152,7 @@ def page(all_runs: Sequence[Run]) -> str:
     for run in all_runs:
         text += [f"## {run.paper}: {run.scale}", _origin(run.of)]
         text += [rows(HEADS, _lines(run))]
+        text += [f"Not counted, as the claim has changed since: `{'`, `'.join(run.changed)}`."] if run.changed else []
     return "\n\n".join(text) + "\n"
 
 
