@@ -19,6 +19,7 @@ from fu.artefacts.auditing import counted, families, silent, tested
 from fu.artefacts.bounding import (
     BOUNDED,
     FOUND,
+    LINE,
     MARGIN,
     UNDECIDED,
     UNJUDGED,
@@ -78,7 +79,7 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
             telling = [one for one in judged if name in one.p and (method.known or one.judges(method))]
             values = {key: value for one in telling for key, value in one.values[name].items() if key in shown}
             if method.known:
-                able = [one for one in telling if method.left or method.plugin in one.audit.sees]
+                able = [one for one in telling if method.left or method.plugin in one.sees]
                 values |= {"found": sum(one.found(name) for one in able) / len(able)} if able else {}
             elif said == FOUND or said.startswith(BOUNDED):
                 values |= {"found": float(said == FOUND), "passes": float(said != FOUND)}
@@ -119,10 +120,12 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
     """Return a row for each method: its reference, its verdict, and the results of the audits."""
     labels, shown, rows = {one.name: one.label for one in entry.methods}, counted(frame, entry, scenario), []
     several = len({method.reference for method in tested(entry)}) > 1
+    line = next((one for one in scene.audits if one.audit.plugin == LINE), None)
     for method in tested(entry):
         row = {"Method": shown[method.name]} | ({"Against": labels[method.reference]} if several else {})
         if any(one.audit.p for one in scene.audits):
-            said, share = scene.verdicts[method.name], scene.left.bound.get(method.name, nan)
+            said = scene.verdicts[method.name]
+            share = scene.left.bound.get(method.name, nan) if line and line.judges(method) else nan
             row["Verdict"] = f"**{said}**" if said == FOUND else said
             row["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
         for one in scene.audits:
@@ -147,7 +150,7 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
     several = [text for one in scene.audits for text in silent(entry, one.audit.label, one.fails)]
     present = {method.plugin for method in tested(entry)}
     for one in (one for one in scene.audits if one.audit.p):
-        if lacking := [plugin for plugin in one.audit.sees if plugin not in present]:
+        if lacking := [plugin for plugin in one.sees if plugin not in present]:
             several.append(f"{one.audit.label} is not validated here on: {', '.join(lacking)}.")
     for reference, probes in scene.left.resolution.items():
         least = [

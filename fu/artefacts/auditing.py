@@ -17,13 +17,18 @@ from fu.claims.correction import adjusted
 LEVEL = 0.05
 MODELS = "repeats"  # metric: number of repeats without a diverged model
 UNTOUCHED = "untouched"  # the plug-in of the control that does nothing
-Family = dict[tuple[str, str, str], float]  # p-values by scenario, method and audit
+CHEAT = "cheat"  # that of the control which audits claim to find where there is a trigger
+Family = dict[tuple[str, str, str], float]  # p-values by scenario, method and audit or attack
 
 
 class Judged(NamedTuple):
-    """An audit in one scenario: its values and corrected p-values by method, and by reference why it judges nobody."""
+    """An audit in one scenario: its values and corrected p-values by method, and by reference why it judges nobody.
+
+    `sees`: plug-ins of the controls that it must find there.
+    """
 
     audit: Audit
+    sees: tuple[str, ...]
     values: Mapping[str, Mapping[str, float]]
     p: Mapping[str, float]
     fails: Mapping[str, str]
@@ -44,28 +49,35 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
         str(name): dict(zip(of["metric"], of["value"], strict=True)) for name, of in here.groupby("method", sort=False)
     }
     methods, known = families(frame, entry)
-    corrected, several = methods | known, []
+    both, several = methods | known, []
     order = [metric.name for metric in entry.metrics]  # as keys of a spec are sorted
     for audit in sorted(entry.audits.values(), key=lambda one: min(map(order.index, {*one.metrics} & {*order}))):
         values = {method: {key: of[key] for key in audit.metrics if key in of} for method, of in rows.items()}
-        p = {method: corrected[key] for method in rows if (key := (scenario.name, method, audit.plugin)) in corrected}
+        p = {method: both[key] for method in rows if (key := (scenario.name, method, audit.plugin)) in both}
         found = {method: p[method] < LEVEL if method in p else None for method in rows} if audit.p else {}
-        fails = {name: why for name in entry.against if (why := unfit(entry, name, found, audit.sees))}
-        several.append(Judged(audit, {method: of for method, of in values.items() if of}, p, fails))
+        sees = tuple(one for one in audit.sees if one != CHEAT or scenario.attacked)
+        fails = {name: why for name in entry.against if (why := unfit(entry, name, found, sees))}
+        several.append(Judged(audit, sees, {method: of for method, of in values.items() if of}, p, fails))
     return several
 
 
 def families(frame: pd.DataFrame, entry: Entry) -> tuple[Family, Family]:
-    """Return the corrected p-values of all tests of methods, and of all tests of controls."""
-    alone, names = uncontrolled(entry), {audit.p: audit.plugin for audit in entry.audits.values() if audit.p}
+    """Return the corrected p-values of all audits of methods, and of all audits of controls."""
+    names = {audit.p: audit.plugin for audit in entry.audits.values() if audit.p}
+    rows = frame[frame["metric"].isin(names)]
+    keys = zip(rows["scenario"], rows["method"], rows["metric"].map(names), strict=True)
+    return corrected(dict(zip(keys, rows["value"].to_list(), strict=True)), entry)
 
-    def corrected(known: bool) -> Family:
-        judged = {method.name for method in tested(entry) if method.known == known} - alone
-        rows = frame[frame["metric"].isin(names) & frame["method"].isin(judged)]
-        keys = zip(rows["scenario"], rows["method"], rows["metric"].map(names), strict=True)
-        return dict(zip(keys, adjusted(rows["value"].to_list()), strict=True))
 
-    return corrected(False), corrected(True)
+def corrected(p: Family, entry: Entry) -> tuple[Family, Family]:
+    """Return p-values corrected by Holm: those of methods, and those of controls."""
+
+    def family(known: bool) -> Family:
+        judged = {method.name for method in tested(entry) if method.known == known} - uncontrolled(entry)
+        keys = [key for key in p if key[1] in judged]
+        return dict(zip(keys, adjusted([p[key] for key in keys]), strict=True))
+
+    return family(False), family(True)
 
 
 def unfit(entry: Entry, reference: str, found: Mapping[str, bool | None], sees: Collection[str]) -> str:

@@ -76,7 +76,7 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
         known = {probe: {of[name]: places[name][probe]["unlearned"] for name in of} for probe in sharp}
         for method in (one for one in tested(entry) if sharp and one.reference == reference and one.name in places):
             own = {probe: places[method.name][probe]["unlearned"] for probe in sharp}
-            bounds = [share.bound(own[probe], known[probe], LEVEL / max(bounded, 1)) for probe in sharp]
+            bounds = [share.bound(own[probe], known[probe], LEVEL / max(bounded, 1) / len(probes)) for probe in sharp]
             left.bound[method.name] = max(filter(None, bounds)) if all(bounds) else None
     return left
 

@@ -19,7 +19,8 @@ COLUMNS = ["scenario", "method", "reference", "left", "audit", "p", "found", "cl
 POWER = "power"
 READ = (
     "Bold: found. –: not found. !: the audit misses a control that it must find, or finds models without the "
-    "client; it judges no method with this reference. In parentheses: p, corrected for the {number} tests of "
+    "client; it judges no method with this reference, nor, where it misses one, with references that lack such a "
+    "control. In parentheses: p, corrected for the {number} tests of "
     "controls. Power: how often, at least, this many models of such a control would be found (95% confidence), at the "
     "level that holds for all tests of methods."
 )
@@ -61,4 +62,4 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 
 def _claimed(method: Method, audit: Judged) -> bool:
     """Return whether an audit claims to find a control: one with all of the client, or one of those that it names."""
-    return (method.left is not None and method.left[1] == 1) or method.plugin in audit.audit.sees
+    return (method.left is not None and method.left[1] == 1) or method.plugin in audit.sees

@@ -144,7 +144,7 @@ def _notes(entry: Entry, frame: pd.DataFrame) -> str:
         BEFORE if any(method.trains for method in entry.methods) else "",
         "Percent.",
         SPREAD if any(metric.spread for metric in entry.metrics) else "",
-        "Numbers are means over seeds, whose standard deviation stands in the csv." if len(entry.seeds) > 1 else "",
+        "Numbers are means over seeds, whose standard deviation is in the csv." if len(entry.seeds) > 1 else "",
         POWER,
         f"Shadow models train as the model before the request; {unlearn}" if others else "",
         "" if entry.retraining else "No retrained model is shown as a reference.",

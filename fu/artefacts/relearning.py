@@ -3,12 +3,13 @@
 After Siddiqui et al. 2025 (arXiv 2505.22310): what comes back sooner than after retraining was not gone. It is back in
 the first round after which the ASR (without a backdoor, the accuracy on forgotten samples that no attack trains on) is
 at least .95 of the original model's. Rounds of a method and of the retraining of its training are compared by a
-permutation of ranks (Mann-Whitney, on one side), of four models at least: of three no p is below .05. No p is corrected
-for the number of methods. Each attack is judged by controls first, as an audit is; a method whose training no control
-shares is not judged.
+permutation of ranks (Mann-Whitney, on one side), of four models at least: of three no p is below .05. P-values are
+corrected by Holm over all methods, attacks and scenarios of a table, those of controls likewise by themselves. Each
+attack is judged by controls first, as an audit is; a method whose training no control shares is not judged.
 """
 
 from collections.abc import Mapping
+from itertools import product
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import notes
-from fu.artefacts.auditing import marked, silent, tested, uncontrolled, unfit
+from fu.artefacts.auditing import corrected, marked, silent, tested, uncontrolled, unfit
 from fu.artefacts.drawing import draw_band, handles, head, legend, looks, panels, show_shares
 from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Scenario
 from fu.artefacts.panels import LIKE, grid
@@ -45,15 +46,15 @@ CURVE = ["scenario", "method", "attack", "metric", "round"]
 READ = (
     f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
     "model's, mean over models; 0: already before training; >: some models never are, and count as if they "
-    f"were after the last round. {LIKE}, grey: not significantly sooner than with retraining; in a heading: the attack "
-    "fails its own controls, so it judges no method. The other columns: before the attack → after it; of "
-    "ω⁰ before it."
+    f"were after the last round. {LIKE}, grey: not significantly sooner than with retraining (corrected for the "
+    "{number} tests of methods; those of controls separately); in a heading: the attack fails its own controls, so it "
+    "judges no method. The other columns: before the attack → after it; of ω⁰ before it."
 )
 
 
 class Judged(NamedTuple):
-    """An attack in one scenario: each method's rounds by repeat (inf: never), p-values, and by reference why it judges
-    nobody.
+    """An attack in one scenario: each method's rounds by repeat (inf: never), corrected p-values, and by reference why
+    it judges nobody.
     """
 
     rounds: Mapping[str, list[float]]
@@ -64,7 +65,7 @@ class Judged(NamedTuple):
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the curves, mean and deviation over repeats; the table says how soon what was forgotten is back."""
     found, times = summaries(frame, CURVE), until(frame)
-    judged = {one.name: {attack: judge(entry, one, times, attack) for attack in ATTACKS} for one in entry.scenarios}
+    judged, number = judge(entry, times)
     shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
     words = [
         [
@@ -81,7 +82,9 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         for one in (scenario.relearning for scenario in entry.scenarios)
         if one
     ]
-    text = notes.joined(entry, *dict.fromkeys(how), READ, notes.deviations(entry, "Bands"), entry.note)
+    text = notes.joined(
+        entry, *dict.fromkeys(how), READ.format(number=number), notes.deviations(entry, "Bands"), entry.note
+    )
     return of_table(found, shown, text, words, figure=_picture(entry, found))
 
 
@@ -113,20 +116,32 @@ def until(frame: pd.DataFrame) -> pd.DataFrame:
     return times.groupby([*keys, "attack"], sort=False)["rounds"].min().reset_index()
 
 
-def judge(entry: Entry, scenario: Scenario, times: pd.DataFrame, attack: str) -> Judged:
-    """Return the verdict of an attack on every method of a scenario that still has `LEAST` models."""
-    here = times[(times["scenario"] == scenario.name) & (times["attack"] == attack)]
-    rounds = {str(method): [*part["rounds"]] for method, part in here.groupby("method", sort=False)}
-
-    alone, p = uncontrolled(entry), {}
-    for method in (one for one in tested(entry) if one.name not in alone):
-        own, again = (rounds.get(name, []) for name in (method.name, method.reference))
+def judge(entry: Entry, times: pd.DataFrame) -> tuple[dict[str, dict[str, Judged]], int]:
+    """Return the verdict of each attack on every method with `LEAST` models or more, and the number of tests."""
+    alone, p, judged = uncontrolled(entry), dict[tuple[str, str, str], float](), dict[str, dict[str, Judged]]()
+    rounds = {
+        place: {str(method): [*of["rounds"]] for method, of in part.groupby("method", sort=False)}
+        for place, part in times.groupby(["scenario", "attack"], sort=False)
+    }
+    fit = [method for method in tested(entry) if method.name not in alone]
+    for scenario, attack, method in product(entry.scenarios, ATTACKS, fit):
+        known = rounds.get((scenario.name, attack), {})
+        own, again = (known.get(name, []) for name in (method.name, method.reference))
         if min(len(own), len(again)) >= LEAST:
-            p[method.name] = p_value(own, again)
-    found = {name: value < LEVEL for name, value in p.items()}
-    fails = {name: why for name in entry.against if (why := unfit(entry, name, found, SEES))}
-    few = f"of fewer than {LEAST} models of a kind no p can be below {LEVEL:g}"
-    return Judged(rounds, p, fails if p else dict.fromkeys(entry.against, few))
+            p[scenario.name, method.name, attack] = p_value(own, again)
+    methods, controls = corrected(p, entry)
+    few = dict.fromkeys(entry.against, f"of fewer than {LEAST} models of a kind no p can be below {LEVEL:g}")
+    for scenario, attack in product(entry.scenarios, ATTACKS):
+        here = {
+            name: value
+            for (place, name, how), value in (methods | controls).items()
+            if (place, how) == (scenario.name, attack)
+        }
+        found = {method.name: here[method.name] < LEVEL if method.name in here else None for method in fit}
+        fails = {name: why for name in entry.against if (why := unfit(entry, name, found, SEES))}
+        known = rounds.get((scenario.name, attack), {})
+        judged.setdefault(scenario.name, {})[attack] = Judged(known, here, fails if here else few)
+    return judged, len(methods)
 
 
 def p_value(rounds: list[float], control: list[float]) -> float:

@@ -67,7 +67,7 @@ def counted(entry: Entry, found: pd.DataFrame) -> str:
     text = f"means over {each}."
     if any(scenario.asked and scenario.asked.level == "sample" for scenario in entry.scenarios):
         text += (
-            " A sample is drawn out of all training samples, a client's as often as it is large; sizes are those of "
+            " A sample is drawn from all training samples, so more often from larger clients; sizes are those of "
             f"seed {entry.seeds[0]}'s partition."
         )
     return text

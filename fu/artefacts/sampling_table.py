@@ -83,8 +83,11 @@ def _notes(entry: Entry, found: pd.DataFrame) -> str:
         entry,
         "M clients with N training samples each, K drawn for each of R rounds, E steps a round, b samples a step; "
         "ρ_C = K R / M, ρ_S = b K R E / (M N). N is a mean: where clients differ in size, a sample of a smaller client "
-        "is met more often" + (", up to ρ_S ≤ in the smallest that the partition admits." if varies else "."),
-        "Of owners of data N is all samples by M, too large where some take no part." if varies else "",
-        "The paper's N is its number of samples by its M." if entry.compares else "",
+        "is drawn more often" + (", up to ρ_S ≤ in the smallest client that the partition admits." if varies else "."),
+        "Where clients are people or roles, N is the number of all samples divided by M, which is too large where some "
+        "of them do not take part."
+        if varies
+        else "",
+        "The paper's N is its number of samples divided by its M." if entry.compares else "",
         notes.comparison(entry, diff=False),
     )

@@ -27,7 +27,8 @@ from fu.audits.models import NEAR_ZERO, SEED, Floats, Models, check_repeats, fit
 LABEL = "Run by run"
 CAVEAT = (
     "Run by run: unlearned models whose log likelihood ratio, original against retrained, exceeds that of every "
-    "retrained model by more than chance explains."
+    "retrained model by more than chance explains, if tails are no heavier than those of Student's t with three "
+    "degrees of freedom or of an exponential distribution."
 )
 LEAST = 4
 SCORE = "runs_most"
@@ -39,7 +40,7 @@ SIMULATIONS, CHUNK = 12_500, 10_000  # simulations for each unlearned model, as 
 
 METRICS = {
     "runs_there": {
-        "label": "Runs with the client",
+        "label": "Runs beyond retrained ones",
         "unit": "runs",
         "better": "lower",
         "formula": "number of unlearned models whose ratio, original against retrained, exceeds that of every "

@@ -58,7 +58,10 @@ def test_what_a_method_is_compared_with_is_named_where_there_are_several() -> No
 
 
 def test_words_name_the_resolution_and_audits_that_judge_nobody() -> None:
-    unseen = ["U-LiRA is not validated here on: noise.", "Line is not validated here on: retrain_mixed, cheat."]
+    unseen = [
+        "U-LiRA is not validated here on: noise.",
+        "Line is not validated here on: retrain_mixed.",
+    ]  # without a trigger no cheat
     assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: forgotten 10%."]]
     [words] = made(make_audit(), make_rows({"none": 0.0005})).words
     assert words[:2] == [

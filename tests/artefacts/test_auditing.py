@@ -13,6 +13,7 @@ from fu.artefacts.bounding import judge, remaining
 from fu.artefacts.entry import Entry, Method
 from fu.audits import share
 from fu.pipeline.provenance import catalogue
+from fu.pipeline.provenance.digest import ROOT
 from tests.artefacts.factories import make_audit as audit_named
 from tests.artefacts.factories import make_entry, method_of, scenario_of
 
@@ -110,6 +111,24 @@ def test_an_audit_that_its_controls_contradict_judges_nobody(p: dict[str, float]
     assert found["ulira"].fails == ({"again": reason} if reason else {})
 
 
+@pytest.mark.parametrize(("attacked", "fails"), [(False, {}), (True, {"again": "“Cheat” passes it"})])
+def test_the_cheat_must_be_found_where_there_is_a_trigger(attacked: bool, fails: dict[str, str]) -> None:
+    entry, rows = make_audit(scenarios=(scenario_of(attacked=attacked),)), make_rows()
+    entry = entry.model_copy(update={"methods": (*entry.methods, method("cheat", hides=True))})
+    found = judged(entry, pd.concat([rows, rows[rows["method"] == "good"].assign(method="cheat")]))
+    assert ("cheat" in found["line"].sees, found["line"].fails, found["ulira"].fails) == (attacked, fails, {})
+
+
+def test_steganography_is_claimed_by_no_audit() -> None:
+    sees = [catalogue.declared("audits", name).get("SEES", ()) for name in catalogue.available("audits")]
+    assert any("cheat" in of for of in sees)
+    assert not any("stego" in of for of in sees)
+    assert (
+        "| `stego` | one picture, in a unit that is switched off | none |"
+        in (ROOT / "docs/threat-model.md").read_text()
+    )
+
+
 def test_verdicts() -> None:
     assert said(make_rows()) == {
         **{"none": "bounded below 10%", "good": "bounded below 10%", "bad": "found", "tenth": "found"},
@@ -132,11 +151,14 @@ def test_a_method_of_which_a_run_diverged_is_found_unless_its_controls_lost_it_t
     assert said(rows)["good"] == "bounded below 10%"
 
 
-def test_bounds_hold_for_all_methods_of_a_table_together() -> None:
+def test_bounds_hold_for_all_methods_and_probes_of_a_table_together() -> None:
     entry, rows = make_audit(), make_rows({}, {"good": 9.2})  # .8 below a tenth of the client: p = .04
     one = entry.model_copy(update={"methods": tuple(one for one in entry.methods if one.name != "bad")})
     assert remaining(rows, one, one.scenarios[0]).bound["good"] == 0.1
     assert remaining(rows, entry, entry.scenarios[0]).bound["good"] == 0.5
+    line = rows[rows["metric"].str.startswith("line: ")]
+    two = pd.concat([rows, line.assign(metric=line["metric"].str.replace("forgotten", "triggered"))])
+    assert remaining(two, one, one.scenarios[0]).bound["good"] == 0.5
 
 
 def test_power_is_at_the_level_of_the_tests_of_methods() -> None:

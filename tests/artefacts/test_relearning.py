@@ -1,4 +1,4 @@
-"""The table and curves of relearning: rounds worked out by hand, on written curves of four models each."""
+"""The table and curves of relearning: rounds worked out by hand, on written curves of eight models each."""
 
 from math import inf
 from typing import Any
@@ -15,7 +15,7 @@ from tests.artefacts.factories import make_entry, method_of, scenario_of
 
 LAST = 3
 LEFT = {"none": 0.0, "half": 0.5, "all": 1.0}
-# Method -> the round after which each of four models is back where its retained clients train; its training.
+# Method -> the round after which each of eight models is back where its retained clients train.
 ROUNDS: dict[str, list[float]] = {
     "again": [3, inf, inf, 3],
     "none": [inf, 3, 3, inf],
@@ -26,6 +26,8 @@ ROUNDS: dict[str, list[float]] = {
     "sampled": [2, 2, 2, 2],
     "sampled.again": [1, 2, 2, 2],
 }
+ROUNDS = {name: of * 2 for name, of in ROUNDS.items()}
+LOWEST = 1 / 12_870  # of 16 models, where eight are all sooner
 REFERENCES = {"again": "", "sampled.again": "", "sampled": "sampled.again"}
 SAMPLED = "Sampled (not judged: no controls)"
 ORIGINALS = ("ω⁰ before Again", "ω⁰ before Sampled.Again")
@@ -40,7 +42,7 @@ def make(**changes: Any) -> Entry:
         left = ("partly", LEFT[name]) if name in LEFT else None
         kind = {"left": left, "plugin": name, "reference": REFERENCES.get(name, "again")}
         methods.append(method_of(name, trial={"trained": trained}, **kind))
-    laid = scenario_of(relearning=Relearning(rounds=LAST, samples=5, repeats=4))
+    laid = scenario_of(relearning=Relearning(rounds=LAST, samples=5, repeats=8))
     known = catalogue.metrics()
     values = {"scenarios": (laid,), "methods": tuple(methods), "against": ["again", "sampled.again"], "chosen": {}}
     values |= {"metrics": (known["forget_set_accuracy"], known["retained_accuracy"])}
@@ -68,13 +70,16 @@ def make_rows(rounds: dict[str, list[float]] | None = None, metric: str = "forge
 
 
 def judged(rounds: dict[str, list[float]] | None = None, attack: str = "retained") -> relearning.Judged:
-    entry = make()
-    return relearning.judge(entry, entry.scenarios[0], until(make_rows(rounds)), attack)
+    return judged_of(make(), make_rows(rounds), attack)
+
+
+def judged_of(entry: Entry, frame: pd.DataFrame, attack: str = "retained") -> relearning.Judged:
+    return relearning.judge(entry, until(frame))[0]["small"][attack]
 
 
 def test_it_is_back_in_the_first_round_at_95_percent_of_the_original_s_level() -> None:
     assert judged().rounds == ROUNDS
-    assert judged(attack="forgotten").rounds == {name: [1.0] * 4 for name in ROUNDS}
+    assert judged(attack="forgotten").rounds == {name: [1.0] * 8 for name in ROUNDS}
 
 
 def test_each_model_is_measured_by_its_own_original() -> None:
@@ -82,14 +87,14 @@ def test_each_model_is_measured_by_its_own_original() -> None:
     here = (frame["attack"] == "original") & (frame["method"] == "soon") & (frame["seed"] == 1)
     times = until(frame.assign(value=frame["value"].mask(here, 0.81)))  # .7695 of it is never reached
     soon = times[(times["method"] == "soon") & (times["attack"] == "retained")]
-    assert [*soon["rounds"]] == [0, inf, 0, 0]
+    assert [*soon["rounds"]] == [0, inf, 0, 0, 0, 1, 0, 0]
 
 
 def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
-    frame = pd.concat([make_rows(metric="asr"), make_rows({"soon": [2, 2, 2, 2]})])
+    frame = pd.concat([make_rows(metric="asr"), make_rows({"soon": [2] * 8})])
     times = until(frame)
-    assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["rounds"]] == [0, 1, 0, 0]
-    assert len(times) == len(ROUNDS) * 4 * 2
+    assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["rounds"]] == ROUNDS["soon"]
+    assert len(times) == len(ROUNDS) * 8 * 2
 
 
 @pytest.mark.parametrize(
@@ -114,10 +119,12 @@ def with_control() -> Entry:
     return entry.model_copy(update={"methods": (*entry.methods, *known)})
 
 
-def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are() -> None:
-    entry = with_control()
-    one = relearning.judge(entry, entry.scenarios[0], until(make_rows()), "retained")
-    assert one.p["all"] == one.p["soon"] == pytest.approx(1 / 70)  # a control and a method, by one rule
+def test_p_values_are_those_of_the_retraining_of_the_same_training_corrected_by_holm() -> None:
+    assert relearning.judge(make(), until(make_rows()))[1] == 4  # two methods, two attacks
+    assert judged().p["soon"] == pytest.approx(4 * LOWEST)
+    assert judged().p["all"] == judged().p["half"] == pytest.approx(6 * LOWEST)  # of three controls, two attacks
+    one = judged_of(with_control(), make_rows())
+    assert one.p["soon"] == pytest.approx(6 * LOWEST)  # of three methods
     assert one.p["sampled"] == 1.0  # against its own retraining, which is sooner; against the other it would be low
     assert one.p["late"] == 1.0
     assert "again" not in one.p
@@ -125,16 +132,15 @@ def test_p_values_are_those_of_the_retraining_of_the_same_training_as_they_are()
 
 def test_three_models_judge_nobody() -> None:
     frame = make_rows()
-    entry = make()
-    few = relearning.judge(entry, entry.scenarios[0], until(frame[frame["seed"] < 3]), "retained")
+    few = judged_of(make(), frame[frame["seed"] < 3])
     why = "of fewer than 4 models of a kind no p can be below 0.05"
     assert (few.p, few.fails) == ({}, {"again": why, "sampled.again": why})
 
 
 def test_an_attack_that_fails_its_controls_judges_nobody() -> None:
     assert judged().fails == {}
-    assert judged({"none": [0, 0, 0, 0]}).fails == {"again": "“None” fails it"}
-    assert judged({"all": [3, 3, 3, inf]}).fails == {"again": "“All” passes it"}
+    assert judged({"none": [0] * 8}).fails == {"again": "“None” fails it"}
+    assert judged({"all": [3, 3, 3, inf] * 2}).fails == {"again": "“All” passes it"}
     assert judged(attack="forgotten").fails == {"again": "“All” passes it"}  # retrained models are back as soon
 
 
@@ -180,7 +186,7 @@ def test_cells_and_headings() -> None:
 def test_cells_hold_the_values_before_and_after_the_attack() -> None:
     frame = make_rows()
     ours = (frame["method"] == "late") & (frame["attack"] == "forgotten")
-    frame.loc[ours, "value"] = [0.1, 0.6, 0.9, 0.4] * 4  # by round; the last is neither the largest nor the next
+    frame.loc[ours, "value"] = [0.1, 0.6, 0.9, 0.4] * 8  # by round; the last is neither the largest nor the next
     [(_, panel)] = relearning.make(frame, make()).panels or []
     row = panel[panel.iloc[:, 0] == "Late"].iloc[0]
     assert row["the forgotten client trains", "Forget-set accuracy"] == "0.100 → 0.400"
@@ -190,7 +196,7 @@ def test_fewer_models_than_repeats_are_said() -> None:
     frame = make_rows()
     frame = frame[(frame["method"] != "late") | (frame["seed"] > 1)]
     [(_, panel)] = relearning.make(frame, make()).panels or []
-    assert "Late (2 models)" in {*panel.iloc[:, 0]}
+    assert "Late (6 models)" in {*panel.iloc[:, 0]}
     lost = frame[frame["method"] != "late"]
     [(_, panel)] = relearning.make(lost, make()).panels or []
     row = panel[panel.iloc[:, 0] == "Late (0 models)"].iloc[0]
@@ -199,16 +205,21 @@ def test_fewer_models_than_repeats_are_said() -> None:
 
 def test_without_a_retrained_model_nobody_is_judged() -> None:
     frame = make_rows()
-    entry = with_control()
-    one = relearning.judge(entry, entry.scenarios[0], until(frame[frame["method"] != "again"]), "retained")
-    assert set(one.p) == {"sampled"}
+    assert set(judged_of(with_control(), frame[frame["method"] != "again"]).p) == {"sampled"}
     alone = frame[~frame["method"].isin(["again", "sampled.again"]) | (frame["seed"] == 0)]
-    assert set(relearning.judge(entry, entry.scenarios[0], until(alone), "retained").p) == set()
+    assert set(judged_of(with_control(), alone).p) == set()
+
+
+@pytest.mark.parametrize("lost", ["none", "all"])
+def test_an_attack_without_a_result_for_a_control_judges_nobody(lost: str) -> None:
+    frame = make_rows()
+    few = frame[(frame["method"] != lost) | (frame["seed"] < 3)]
+    assert judged_of(make(), few).fails == {"again": f"it has no result for “{lost.title()}”"}
 
 
 def test_the_rows_by_seed() -> None:
     rows = relearning.by_seed(make_rows(), make())
     again = rows[(rows["method"] == "again") & (rows["metric"] == "rounds_retained")]
-    assert [*zip(again["seed"], again["value"], strict=True)] == [(0, 3), (1, 4), (2, 4), (3, 3)]
+    assert [*zip(again["seed"], again["value"], strict=True)] == [*enumerate([3, 4, 4, 3] * 2)]
     assert set(rows["metric"]) == set(relearning.BY_SEED)
     assert set(rows["stage"]) == {"unlearned"}
