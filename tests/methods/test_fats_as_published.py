@@ -1,4 +1,4 @@
-"""FATS's unlearning as its authors' program has it: where it begins, what follows, and that it is not exact."""
+"""FATS's unlearning as its authors' code has it: where it begins, what follows, and that it is not exact."""
 
 from dataclasses import replace
 from pathlib import Path
