@@ -19,7 +19,6 @@ from fu.artefacts.auditing import counted, families, silent, tested
 from fu.artefacts.bounding import (
     BOUNDED,
     FOUND,
-    LINE,
     MARGIN,
     UNDECIDED,
     UNJUDGED,
@@ -120,12 +119,10 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
     """Return a row for each method: its reference, its verdict, and the results of the audits."""
     labels, shown, rows = {one.name: one.label for one in entry.methods}, counted(frame, entry, scenario), []
     several = len({method.reference for method in tested(entry)}) > 1
-    line = next((one for one in scene.audits if one.audit.plugin == LINE), None)
     for method in tested(entry):
         row = {"Method": shown[method.name]} | ({"Against": labels[method.reference]} if several else {})
         if any(one.audit.p for one in scene.audits):
-            said = scene.verdicts[method.name]
-            share = scene.left.bound.get(method.name, nan) if line and line.judges(method) else nan
+            said, share = scene.verdicts[method.name], scene.left.bound.get(method.name, nan)
             row["Verdict"] = f"**{said}**" if said == FOUND else said
             row["Left, at most"] = "> 100%" if share is None else "–" if isnan(share) else f"{share:.0%}"
         for one in scene.audits:
@@ -179,7 +176,7 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         f"Found: an audit's p, corrected for the {len(methods)} tests of methods (Holm; {len(known)} of controls are "
         "corrected apart), is below .05, so that the probability that any method is found by chance is at most 5%; or "
         "runs of the method diverged. Bounded: nothing is found, and controls with at least this share of the client "
-        "lie further towards the original models (95% confidence for all methods together; at most "
+        "lie further towards the original models (95% confidence for all methods and probes together; at most "
         f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models find with a power of "
         "95% at least, at the level that holds for all tests of methods together (95% confidence); only probes with a "
         "resolution within that margin bound a method.",

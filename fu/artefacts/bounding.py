@@ -24,8 +24,8 @@ class Left(NamedTuple):
 
     `power`: control -> probe -> how often, at least, so many models like its own are found. `resolution`: reference ->
     probe -> the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share
-    that is left at most, None: it may be all; methods whose reference has no probe with a resolution within the margin
-    are missing.
+    that is left at most, None: it may be all; methods whose reference has no probe with a resolution within the margin,
+    or controls that `line` fails, are missing.
     """
 
     power: dict[str, dict[str, float]]
@@ -49,6 +49,8 @@ class Scene(NamedTuple):
 def judge(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Scene:
     """Return the audits of a scenario and the verdict on every method."""
     several, left = audits(frame, entry, scenario), remaining(frame, entry, scenario)
+    able = {one.name for audit in several if audit.audit.plugin == LINE for one in tested(entry) if audit.judges(one)}
+    left = left._replace(bound={name: share for name, share in left.bound.items() if name in able})
     lost = diverged(frame, entry, scenario)
     verdicts = {one.name: _verdict(entry, one, several, left, lost=one.name in lost) for one in tested(entry)}
     return Scene(several, left, verdicts)

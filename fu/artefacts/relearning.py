@@ -10,7 +10,7 @@ attack is judged by controls first, as an audit is; a method whose training no c
 
 from collections.abc import Mapping
 from itertools import product
-from math import inf, nan
+from math import comb, inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,14 +123,16 @@ def judge(entry: Entry, times: pd.DataFrame) -> tuple[dict[str, dict[str, Judged
         place: {str(method): [*of["rounds"]] for method, of in part.groupby("method", sort=False)}
         for place, part in times.groupby(["scenario", "attack"], sort=False)
     }
-    fit = [method for method in tested(entry) if method.name not in alone]
+    fit, lowest = [method for method in tested(entry) if method.name not in alone], 1.0
     for scenario, attack, method in product(entry.scenarios, ATTACKS, fit):
         known = rounds.get((scenario.name, attack), {})
         own, again = (known.get(name, []) for name in (method.name, method.reference))
         if min(len(own), len(again)) >= LEAST:
             p[scenario.name, method.name, attack] = p_value(own, again)
+            lowest = min(lowest, 1 / comb(len(own) + len(again), len(own)))
     methods, controls = corrected(p, entry)
-    few = dict.fromkeys(entry.against, f"of fewer than {LEAST} models of a kind no p can be below {LEVEL:g}")
+    few = dict.fromkeys(entry.against, f"of so few models no p, corrected for all tests, can be below {LEVEL:g}")
+    can = max(len(methods), len(controls)) * lowest < LEVEL
     for scenario, attack in product(entry.scenarios, ATTACKS):
         here = {
             name: value
@@ -140,7 +142,7 @@ def judge(entry: Entry, times: pd.DataFrame) -> tuple[dict[str, dict[str, Judged
         found = {method.name: here[method.name] < LEVEL if method.name in here else None for method in fit}
         fails = {name: why for name in entry.against if (why := unfit(entry, name, found, SEES))}
         known = rounds.get((scenario.name, attack), {})
-        judged.setdefault(scenario.name, {})[attack] = Judged(known, here, fails if here else few)
+        judged.setdefault(scenario.name, {})[attack] = Judged(known, here, fails if here and can else few)
     return judged, len(methods)
 
 

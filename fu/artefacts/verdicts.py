@@ -91,13 +91,15 @@ def _over(one: Judged, ours: pd.DataFrame, claim: Claim, entry: Entry) -> str:
 def _rows(name: str, claim: Claim, scenes: list[Scene], entry: Entry) -> Iterator[dict[str, Any]]:
     about = {"claim": name, "text": claim.text, "place": claim.place, "artefact": claim.artefact, "kind": claim.kind}
     verdict = overall(scene.judged.verdict for scene in scenes)
-    omitted = {*entry.stated.get(name, ())} - {*claim.scenarios}
+    ours, stated = {*claim.scenarios}, {*entry.stated.get(name, claim.scenarios)}
+    added, omitted = len(ours - stated), len(stated - ours)
+    if claim.ours:  # which is judged wherever it is asked for
+        added, omitted = 0, 0 if added else omitted
     undecided = [scene.judged for scene in scenes if scene.judged.verdict == verdict == "undecided"]
     printed = [scene.published for scene in scenes if scene.published]
     reasons = {scene.reason for scene in scenes} if verdict == "not judged" else set()
-    added = sum(scene.reason == ADDED for scene in scenes)
-    left_out = len(omitted) - added + sum(scene.judged.verdict == "not judged" for scene in scenes)
-    number = len(omitted) - added + max(len(claim.scenarios), len(scenes))
+    left_out = omitted - added + sum(scene.judged.verdict == "not judged" for scene in scenes)
+    number = omitted - added + max(len(claim.scenarios), len(scenes))
     over = [f"{number - left_out} of {number} scenarios"] if left_out and verdict != "not judged" else []
     yield {
         **about,

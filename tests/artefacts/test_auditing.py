@@ -139,8 +139,11 @@ def test_verdicts() -> None:
     # without a result of every audit nothing is bounded
     assert said(make_rows({"good": np.nan}))["good"] == "undecided"
     # an audit that judges nobody finds nobody, and without it nobody passes
-    unfit = said(make_rows({"none": 0.0005}))
+    rows, entry = make_rows({"none": 0.0005}), make_audit()
+    unfit = said(rows)
     assert (unfit["bad"], unfit["good"]) == ("undecided", "undecided")
+    assert judge(rows, entry, entry.scenarios[0]).left.bound == {}  # the line judges nobody either
+    assert judge(make_rows(), entry, entry.scenarios[0]).left.bound["good"] == 0.1
 
 
 def test_a_method_of_which_a_run_diverged_is_found_unless_its_controls_lost_it_too() -> None:

@@ -133,8 +133,11 @@ def test_p_values_are_those_of_the_retraining_of_the_same_training_corrected_by_
 def test_three_models_judge_nobody() -> None:
     frame = make_rows()
     few = judged_of(make(), frame[frame["seed"] < 3])
-    why = "of fewer than 4 models of a kind no p can be below 0.05"
+    why = "of so few models no p, corrected for all tests, can be below 0.05"
     assert (few.p, few.fails) == ({}, {"again": why, "sampled.again": why})
+    four, five = (judged_of(make(), frame[frame["seed"] < number]) for number in (4, 5))
+    assert four.fails == {"again": why, "sampled.again": why}  # 6 / 70
+    assert five.fails == {}  # 6 / 252
 
 
 def test_an_attack_that_fails_its_controls_judges_nobody() -> None:

@@ -145,6 +145,9 @@ def test_scenarios_of_the_paper_that_a_run_leaves_out_are_counted_and_added_ones
         entry = entry_of("one").model_copy(update={"stated": {"one": stated}})
         assert row(made(entry, added.reset_index(drop=True)).frame, "one")["over"] == over
     assert row(made(entry, added[added["reason"] != ""].reset_index(drop=True)).frame, "one")["over"] == ""
+    ours = {"one": make_claim("One.", place="our criterion", scenarios=["a", "b"])}  # judged wherever it is asked for
+    entry = entry_of("one").model_copy(update={"claims": ours, "stated": {"one": ("a", "c")}})
+    assert row(made(entry, frame).frame, "one")["over"] == ""
 
 
 def test_a_scenario_that_contradicts_the_claim_decides_it_alone() -> None:

@@ -110,6 +110,8 @@ def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_
     controls = {method.name for method in spec.methods if method.control}
     assert controls == {"untouched", "untouched.on", "untouched.fats"}
     assert references["retraining.on"] == ""
+    attacked = {scenario.name: scenario.attacked for scenario in spec.scenarios}
+    assert attacked == {"mnist-pat50": False, "mnist-iid": False, "mnist-backdoor": True}
     about = {method.name: (method.plugin, method.left) for method in spec.methods}
     assert about["partly.10.on"] == ("retrain_partly", ("retrain_partly", 0.1))
     assert about["partly.all.on"] == ("retrain_partly", ("retrain_partly", 1))  # as what it post-trains

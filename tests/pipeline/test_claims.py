@@ -98,6 +98,18 @@ def test_an_entry_has_the_scenarios_in_which_the_paper_states_each_claim() -> No
     assert spec.stated["forgets-at-once"] == ("mnist-pat20", "mnist-pat50", "mnist-iid")
 
 
+def test_where_a_preset_has_other_values_of_a_coordinate_these_are_the_ones_that_count() -> None:
+    spec: Any = made("reduced", "fats").job("publish", {"paper": "fats", "artefact": "verdicts"}).spec
+    own = read_paper("fats")["scenarios"]
+    assert own["femnist-km"]["vary"]["M"]["values"] != [400, 550, 711]
+    assert [*spec.stated["half-the-time"]] == spec.claims["half-the-time"].scenarios
+    assert any("M711" in name for name in spec.stated["half-the-time"])
+    few = {"fats": {"scenarios": {"mnist-b": {"vary": {"b": {"values": [5, 10]}}}}}}
+    plan = Plan({"preset": "paper", "papers": ["fats"], "overrides": few})
+    spec = plan.job("publish", {"paper": "fats", "artefact": "verdicts"}).spec
+    assert {*spec.claims["accuracy-rises-with-rho-s"].scenarios} < {*spec.stated["accuracy-rises-with-rho-s"]}
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) -> None:
     planned = made("paper", paper)
@@ -210,6 +222,17 @@ def test_a_trend_of_the_paper_over_part_of_the_way_is_left_out(paper: tuple[int,
     assert len(found) == 1 + len(printed)
 
 
+def test_a_trend_of_the_paper_is_compared_with_ours_over_its_own_scenarios() -> None:
+    params = {"of": {"method": "ours", "metric": "r_acc"}, "along": "k", "way": "rising"}
+    claim = make_claim("One.", kind="trend", params=params, scenarios=["small", "other", "third"])
+    places = [("small", 1), ("other", 2), ("third", 3)]
+    rows: list[dict[str, Any]] = [{"value": k / 2, "scenario": name, "k": k} for name, k in places]
+    rows += [{"value": k / 4, "scenario": name, "k": k, "published": 1, "seed": -1} for name, k in places[:2]]
+    found = read({"one": claim}, rows, "small", "other")
+    assert [*found[found["published"]]["value"]] == [0.25]
+    assert [*found[found["reason"] == ADDED]["unit"]] == ["third"]
+
+
 def test_scenarios_without_numbers_are_named() -> None:
     claims = {"one": make_claim("One.", scenarios=["small", "other"])}
     found = read(claims, [{"value": 0.5}])
@@ -231,6 +254,8 @@ def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:
     assert list(found[found["published"]]["value"]) == [0.9]
     [out] = found[~found["published"]].to_dict("records")
     assert out["reason"] == "digits in place of MNIST"
+    [out] = read({"one": make_claim("One.")}, rows[:1], "other", replaces="MNIST").to_dict("records")
+    assert out["reason"] == "digits in place of MNIST"  # which is told first
 
 
 @pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])

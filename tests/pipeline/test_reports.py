@@ -19,7 +19,7 @@ HEAD = (
 )
 VERDICTS = [
     HEAD,
-    "a,,undecided,2 of 3 scenarios,,,,7,9,21,,holds,,A | a.,section 1,t,limit",
+    "a,,undecided,2 of 3 scenarios,,,,7,9,inf,,holds,,A | a.,section 1,t,limit",
     "a,one,holds,,0.12345,-0.5,1.25,7,,,,holds,12.75,A | a.,section 1,t,limit",
     "a,two,undecided,,0.00004,-14,inf,7,,,,,,A | a.,section 1,t,limit",
     "b,,holds,,,,,7,,,,,,B.,section 2,t,limit",
@@ -32,23 +32,25 @@ TABLE = "method,x,mean\nours,1,0.5\nours,2,0.25\ntheirs,1,1000\n"
 
 
 @pytest.fixture
-def numbers(tmp_path: Path) -> Numbers:
-    """Of one run of FedOSD."""
+def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Numbers:
+    """Of one run of FedOSD, whose claims have these texts."""
+    stated = {"a": "A | a.", "b": "B.", "c": "C.", "d": "D."}
+    claims = {name: {"text": text, "place": "our own control" if name == "c" else ""} for name, text in stated.items()}
+    monkeypatch.setattr(papers, "read_paper", lambda _: {"claims": claims})
     texts = {"verdicts.csv": "\n".join([*VERDICTS, ""]), "table.csv": TABLE}
     write(tmp_path, "fedosd", "mine", texts, hours=1.25, seeds=[0, 1, 2])
     return Numbers({one.name: one for one in kept(tmp_path)})
 
 
-def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:
     assert numbers.number("mine/table.csv", "mean", method="ours", x=2) == ".25"
     assert numbers.cell("mine/table.csv", "x", method="theirs") == "1"
     assert numbers.claim("mine", "a", "one") == ".123 (-.5 to 1.25)"
     assert numbers.printed("mine", "a", "one") == "12.8"
     assert (numbers.hours("mine"), numbers.seeds("mine")) == ("1.2", "3 seeds")
-    assert (numbers.needed("mine", "a"), numbers.needed("mine", "b")) == ("9 to 21 seeds", "more than 1,000 seeds")
-    stated = {"a": "A | a.", "b": "B.", "c": "C.", "d": "D."}
-    claims = {name: {"text": text, "place": "our own control" if name == "c" else ""} for name, text in stated.items()}
-    monkeypatch.setattr(papers, "read_paper", lambda _: {"claims": claims})
+    assert numbers.needed("mine", "a") == "9 to more than 1,000 seeds"
+    with pytest.raises(UserError, match="mine: how many seeds would decide 'b' is not known, or it is decided"):
+        numbers.needed("mine", "b")
     assert numbers.counts() == "2 of the paper's 3 claims have been judged: 1 holds, 0 do not, 1 is undecided."
 
 

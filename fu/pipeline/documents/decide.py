@@ -80,8 +80,8 @@ def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = 
         f"observed. A claim not judged yet is listed with the fewest seeds that can decide a mean ({LEAST}), taken as "
         "a 50% chance. Claims about the same table share its jobs. The settings of a kept run are in "
         "docs/measurements/{paper}/{run}/run.yaml. Verdicts are on the whole paper, unless the configuration says on "
-        "which tables and figures: overrides: {paper: {artefacts: {verdicts: {judges: [artefact]}}}}. `make plan` "
-        "says which jobs are done already."
+        "which tables and figures, as these core hours assume: "
+        "overrides: {paper: {artefacts: {verdicts: {judges: [artefact]}}}}. `make plan` says which jobs are done."
     )
 
 

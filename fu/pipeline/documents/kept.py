@@ -94,7 +94,7 @@ def _read(folder: Path) -> Kept:
     files = {file.name for file in folder.iterdir()} - {ABOUT}
     wrong = [f"{ABOUT} was edited"] * (about.sealed().seal != about.seal)
     of = about.config.get("papers", [])
-    wrong += [f"it is of {', '.join(map(str, of))}"] * (of != [folder.parent.name])
+    wrong += [f"it is of {', '.join(map(str, of))}"] * (bool(of) and folder.parent.name not in of)
     wrong += [f"{name} is missing" for name in sorted(about.files.keys() - files)]
     wrong += [f"{name} was added" for name in sorted(files - about.files.keys())]
     wrong += [

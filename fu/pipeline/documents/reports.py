@@ -8,7 +8,7 @@ table of all claims that a run judged, `counts()` how many are, and `hours("mnis
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import inf, isinf
+from math import isinf
 from pathlib import Path
 
 import pandas as pd
@@ -71,7 +71,10 @@ class Numbers:
 
     def needed(self, run: str, name: str) -> str:
         """Return how many seeds would decide a claim with a power of one half, and of nine tenths."""
-        numbers = [float(self._verdict(run, name, ALL, key) or inf) for key in ("needed", "needed_90")]
+        known = [self._verdict(run, name, ALL, key) for key in ("needed", "needed_90")]
+        if self._verdict(run, name, ALL, "verdict") != "undecided" or "" in known:
+            raise UserError(f"{run}: how many seeds would decide {name!r} is not known, or it is decided.")
+        numbers = [float(one) for one in known]
         words = dict.fromkeys(f"more than {MOST:,}" if isinf(one) else f"{one:.0f}" for one in numbers)
         return f"{' to '.join(words)} seeds"
 
@@ -102,7 +105,10 @@ class Numbers:
     def verdicts(self, run: str) -> str:
         """Return a table of all claims that a run judged."""
         table, lines = self._table(run, reproduced.CSV), []
-        for claim in table[(table["scenario"] == ALL) & (table["verdict"] != "not judged")].to_dict("records"):
+        counts = (
+            (table["scenario"] == ALL) & (table["verdict"] != "not judged") & ~table["claim"].isin(self._changed(run))
+        )
+        for claim in table[counts].to_dict("records"):
             each = table[(table["claim"] == claim["claim"]) & (table["scenario"] != ALL)]
             known = each[(each["low"] != "") & (each["scenario"] != FORMULAS)]
             ours = [_interval(*row) for row in known[["mean", "low", "high"]].to_numpy()]
@@ -118,7 +124,12 @@ class Numbers:
             lines.append((f"{claim['text']}{whose}", verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
         return rows(("claim", "verdict", "here (interval)", "paper"), lines)
 
+    def _changed(self, run: str) -> Sequence[str]:
+        return [name for one in reproduced.runs([self._run(run)]) for name in one.changed]
+
     def _verdict(self, run: str, name: str, scenario: str, column: str) -> str:
+        if name in self._changed(run):
+            raise UserError(f"{run}: the claim {name!r} has changed since it was judged.")
         return self.cell(f"{run}/{reproduced.CSV}", column, claim=name, scenario=scenario)
 
     def _run(self, name: str) -> Kept:

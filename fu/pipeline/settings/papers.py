@@ -161,7 +161,7 @@ class Resolved(NamedTuple):
     where: dict[str, str]
     stated: dict[str, set[str]]
     grids: dict[str, dict[str, list[Any]]]  # the values of each setting in a grid of the paper's
-    judged: dict[str, dict[str, list[str]]]  # by claim, the scenarios in which the paper alone has it judged
+    judged: dict[str, dict[str, list[str]]]  # by claim, the scenarios in which the paper states it
     claims: dict[str, set[str]]  # those to check: all of a paper that nothing is laid over, else those laid over it
 
 
@@ -186,9 +186,9 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         alone, merged, where[name] = _expanded(own, first), validate(Paper, tree, place), place
         varies = any(scenario.vary for scenario in merged.scenarios.values())
         stated[name] = set(alone.scenarios if varies else ())
-        judged[name] = {key: claim.scenarios for key, claim in alone.claims.items()}
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
+        judged[name] = {key: _stated(alone, papers[name], key) for key in alone.claims}
         if config.seeds:
             papers[name] = papers[name].model_copy(update={"seeds": config.seeds})
         claims[name] = {key for key, claim in merged.claims.items() if not above or own.claims.get(key) != claim}
@@ -202,6 +202,27 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
     return Resolved(preset, papers, where, stated, grids, judged, claims)
+
+
+def _stated(alone: Paper, laid: Paper, claim: str) -> list[str]:
+    """Return the scenarios in which a paper states a claim; where preset or configuration give a coordinate other
+    values, those that they give it.
+    """
+    ours, found = _families(laid, laid.claims[claim].scenarios), list[str]()
+    for family, names in _families(alone, alone.claims[claim].scenarios).items():
+        shown = ours.get(family, [])
+        found += names if {*shown} <= {*names} else shown
+    return found
+
+
+def _families(paper: Paper, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return scenarios by the name that the paper's file gives them, without coordinates."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        scenario = paper.scenarios[name]
+        short = name.removesuffix(coordinates({key: scenario.at[key] for key in scenario.vary}))
+        found.setdefault(short, []).append(name)
+    return found
 
 
 def _grids(tree: Any) -> dict[str, list[Any]]:

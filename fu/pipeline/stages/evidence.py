@@ -37,7 +37,7 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     rates, printed = (_backdoors(of.values(), attacked, published) for published in (0, 1))
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
     if not claim.ours:
-        out |= {one: ADDED for one in claim.scenarios if one not in entry.stated.get(name, claim.scenarios)}
+        out |= {one: ADDED for one in claim.scenarios if one not in {*entry.stated.get(name, claim.scenarios), *out}}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
     judged = kind.statistics(_that_took_hold(own, rates), p)
     units = set(judged["unit"])
@@ -52,7 +52,7 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     paper = _that_took_hold(rows[rows["published"] == 1], printed)
     theirs = kind.statistics(paper, p)
     if hasattr(kind, "reach"):  # a trend over a shorter range than ours is another quantity
-        printed_range, our_range = kind.reach(paper, p), kind.reach(rows[rows["published"] == 0], p)
+        printed_range, our_range = kind.reach(paper, p), kind.reach(own, p)
         shorter = [unit for unit, ends in printed_range.items() if unit in our_range and _lacks(ends, our_range[unit])]
         theirs = theirs[~theirs["unit"].isin(shorter)]
     parts = [judged, theirs.assign(published=True), reasons]
