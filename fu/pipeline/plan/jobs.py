@@ -305,7 +305,10 @@ class Jobs:
         return specs.of_relearning(original, seeds), inputs, needs
 
     def _assess(self, scenario: str, trial: str, against: str, audit: str) -> Made:
-        spec = assess.Spec(audit=audit, firsts=self.firsts(scenario))
+        shown = self.papers[scenario.partition("/")[0]].artefacts.values()
+        grown = [one for one in shown if catalogue.declared("artefacts", one.kind).get("FIRSTS")]
+        all_of = any(audit in catalogue.audits_with(one.metrics) for one in grown)
+        spec = assess.Spec(audit=audit, firsts=self.firsts(scenario)[0 if all_of else -1 :])
         return spec, self._compared(scenario, trial, against), {"minutes": 10}
 
     def _expose(self, scenario: str, trial: str, against: str, audit: str) -> Made:
@@ -407,7 +410,7 @@ class Jobs:
         return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
 
     def firsts(self, paper: str) -> tuple[int, ...]:
-        """Return the numbers of first repeats on which every audit of a paper is run: 2, 4, 8, ..., and all."""
+        """Return the numbers of first repeats, 2, 4, 8, ..., and of all, on which audits run that are shown for these."""
         repeats = len(self.seeds(paper))
         return (*takewhile(lambda number: number < repeats, (2**k for k in count(1))), repeats)
 
