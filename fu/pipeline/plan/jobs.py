@@ -410,7 +410,7 @@ class Jobs:
         return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
 
     def firsts(self, paper: str) -> tuple[int, ...]:
-        """Return the numbers of first repeats, 2, 4, 8, ..., and of all, on which audits run that are shown for these."""
+        """Return the numbers of first repeats (2, 4, 8, ..., and all) on which audits run that are shown for these."""
         repeats = len(self.seeds(paper))
         return (*takewhile(lambda number: number < repeats, (2**k for k in count(1))), repeats)
 
