@@ -216,9 +216,7 @@ def test_pictures_of_text_are_refused() -> None:
         has(sentence(partial(Plan, {"preset": "smoke", "papers": ["audit"], **config})), wrong)
 
 
-def test_an_audit_shown_over_repeats_is_run_on_the_first_ones_too_and_the_plot_names_those_that_suffice() -> (
-    None
-):
+def test_an_audit_shown_over_repeats_is_run_on_the_first_ones_and_the_plot_names_those_that_suffice() -> None:
     plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(11)]})
     firsts = {
         name: plan.job("publish", {"paper": "audit", "artefact": name}).spec.model_dump()["firsts"]
