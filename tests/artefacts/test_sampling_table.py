@@ -37,7 +37,7 @@ def test_both_rhos_follow_from_ours_and_from_what_is_printed() -> None:
     assert head[:6] == ["Data set", "Model", "M", "M paper", "N", "N paper"]
     assert row[:10] == ["CIFAR-10", "vgg16", "600", "600", "83", "100", "5", "5", "50", "50"]
     assert row[10:] == ["10", "10", "10", "10", "0.417", "0.417", "0.502", "0.417"]
-    has(result.notes, "The paper's N is its number of samples by its M.")
+    has(result.notes, "The paper's N is its number of samples divided by its M.")
 
 
 def test_where_clients_differ_in_size_the_rho_of_the_smallest_stands_beside_that_of_the_mean() -> None:
@@ -48,7 +48,9 @@ def test_where_clients_differ_in_size_the_rho_of_the_smallest_stands_beside_that
     head, row = cells(result.body)
     assert (head[-1], row[-1]) == ("ρ_S ≤", "1.042")
     has(
-        result.notes, "up to ρ_S ≤ in the smallest that the partition admits.", "N is all samples by M, too large where"
+        result.notes,
+        "up to ρ_S ≤ in the smallest client that the partition admits.",
+        "N is the number of all samples divided by M, which is too large where some of them do not take part.",
     )
     assert "rho_s_most" not in set(made(entry(), frame()).frame["quantity"])
     assert "ρ_S ≤" not in made(entry(), frame()).notes
