@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fu.pipeline.plan import estimates
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_paper
@@ -225,8 +226,33 @@ def test_an_audit_shown_over_repeats_is_run_on_the_first_ones_and_the_plot_names
     assert firsts == {"settles": (4, 8, 11), "remains": ()}
     assessed = [job for job in plan.jobs() if job.stage == "assess"]
     assert {job.names["audit"] for job in assessed} == {"ulira", "klom", "line", "runs", "harm", "members", "weights"}
-    runs = {job.names["audit"]: job.spec.model_dump()["firsts"] for job in assessed}
-    assert {name: firsts for name, firsts in runs.items() if firsts != (11,)} == {"ulira": (2, 4, 8, 11)}
+    firsts_of = {
+        (job.names["scenario"], job.names["audit"], job.names["trial"]): job.spec.model_dump()["firsts"]
+        for job in assessed
+    }
+    settles = plan.papers["audit"].artefacts["settles"]
+    shown = {
+        (f"audit/{scenario}", "ulira", name)
+        for scenario in settles.scenarios
+        for name in settles.methods
+        if name not in settles.against
+    }
+    assert {key for key, firsts in firsts_of.items() if firsts == (2, 4, 8, 11)} == shown
+    assert {firsts for key, firsts in firsts_of.items() if key not in shown} == {(11,)}
+
+
+def test_an_audit_that_relabels_models_takes_its_time_and_another_that_of_any_job() -> None:
+    plan = Plan({"preset": "smoke", "papers": ["audit"], "seeds": [*range(8)]})
+    seconds = {
+        job.names["audit"]: job.estimate for job in plan.jobs() if job.stage == "assess" and "ulira" not in job.stem
+    }
+    assert (
+        seconds["line"] == seconds["runs"] == pytest.approx(estimates.JOB_S + 1.5e-5 * 8 * 70 * 70)
+    )  # two halves of four
+    assert seconds["harm"] == estimates.JOB_S
+    assert estimates.assessment_seconds((8, 32)) == pytest.approx(
+        seconds["line"] + 1.5e-5 * 32 * 50_000
+    )  # as many drawn
 
 
 def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_and_partition() -> None:

@@ -12,7 +12,7 @@ from fu.pipeline.settings.papers import read_yaml
 from tests.workflow.conftest import FEW, targets
 from tests.workflow.project import Project
 
-SECONDS = 840  # of estimated work
+SECONDS = 900  # of estimated work
 STEP = "theta + torch.stack(deltas).mean(0)"  # of FUPGA
 EDITED = ("fedosd/matrix", "audit/exposed")  # FUPGA is behind the former, not behind the latter
 

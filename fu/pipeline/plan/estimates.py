@@ -9,11 +9,12 @@ samples; a forward pass takes a third of that. Clients train as often per round 
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fu.audits.models import smallest_p
 from fu.data.dataset import about
 from fu.errors import UserError
 from fu.federation.sgd import AT_ONCE, TOGETHER
@@ -26,6 +27,7 @@ JOB_S = 0.25
 LOAD_S = 4.0  # for a gigabyte of pixels
 DRAWING_S = 1.2
 DAY_S = 86_400.0
+RELABELLED_S = 1.5e-5  # for a model in a relabelling: mean of the five audits with a p-value, measured
 ATTACKS_S = 1.5  # to train the models of a hundred attacks on 2,000 samples
 OPERATION_MS = 0.08
 PARAMETERS_MS = 2.0  # for a million, which the optimiser reads and writes
@@ -113,6 +115,11 @@ def evaluation_seconds(settings: Settings, models: int) -> float:
 def prediction_seconds(settings: Settings, models: int) -> float:
     """Return the seconds that predictions on an audit's probes take."""
     return _seconds(settings, models * AUDITED)
+
+
+def assessment_seconds(firsts: Sequence[int]) -> float:
+    """Return the seconds that an audit takes which relabels the models: that of so many first repeats, one by one."""
+    return JOB_S + sum(RELABELLED_S * number / smallest_p(number) for number in firsts)
 
 
 def _seconds(settings: Settings, forward: float, steps: float = 0, batch_size: int = 0) -> float:

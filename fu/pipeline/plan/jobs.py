@@ -305,11 +305,18 @@ class Jobs:
         return specs.of_relearning(original, seeds), inputs, needs
 
     def _assess(self, scenario: str, trial: str, against: str, audit: str) -> Made:
-        shown = self.papers[scenario.partition("/")[0]].artefacts.values()
-        grown = [one for one in shown if catalogue.declared("artefacts", one.kind).get("FIRSTS")]
-        all_of = any(audit in catalogue.audits_with(one.metrics) for one in grown)
-        spec = assess.Spec(audit=audit, firsts=self.firsts(scenario)[0 if all_of else -1 :])
-        return spec, self._compared(scenario, trial, against), {"minutes": 10}
+        (paper, _, name), method = scenario.partition("/"), trial.partition("+")[0]
+        grown = any(
+            name in one.scenarios and method in one.shown and audit in catalogue.audits_with(one.metrics)
+            for one in self.papers[paper].artefacts.values()
+            if catalogue.declared("artefacts", one.kind).get("FIRSTS")
+        )
+        firsts = self.firsts(scenario) if grown else self.firsts(scenario)[-1:]
+        seconds = (
+            estimates.assessment_seconds(firsts) if "P" in catalogue.declared("audits", audit) else estimates.JOB_S
+        )
+        needs = {"minutes": estimates.minutes(seconds), "estimate": seconds}
+        return assess.Spec(audit=audit, firsts=firsts), self._compared(scenario, trial, against), needs
 
     def _expose(self, scenario: str, trial: str, against: str, audit: str) -> Made:
         run = f"{scenario}/{SEED}"
@@ -410,7 +417,7 @@ class Jobs:
         return self.of(scenario, trial, "evaluate", evaluation=self.measured(scenario, shown)[0]).outputs["predictions"]
 
     def firsts(self, paper: str) -> tuple[int, ...]:
-        """Return the numbers of first repeats (2, 4, 8, ..., and all) on which audits run that are shown for these."""
+        """Return the numbers of repeats by which a plot may show an audit: the first 2, 4, 8, ..., and all."""
         repeats = len(self.seeds(paper))
         return (*takewhile(lambda number: number < repeats, (2**k for k in count(1))), repeats)
 
