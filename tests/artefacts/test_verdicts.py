@@ -146,7 +146,7 @@ def test_scenarios_of_the_paper_that_a_run_leaves_out_are_counted_and_added_ones
         assert row(made(entry, added.reset_index(drop=True)).frame, "one")["over"] == over
     assert row(made(entry, added[added["reason"] != ""].reset_index(drop=True)).frame, "one")["over"] == ""
     ours = {"one": make_claim("One.", place="our criterion", scenarios=["a", "b"])}  # judged wherever it is asked for
-    entry = entry_of("one").model_copy(update={"claims": ours, "stated": {"one": ("a", "c")}})
+    entry = entry_of("one").model_copy(update={"claims": ours, "stated": {"one": ("a", "c", "d")}})
     assert row(made(entry, frame).frame, "one")["over"] == ""
 
 
@@ -156,6 +156,8 @@ def test_a_scenario_that_contradicts_the_claim_decides_it_alone() -> None:
     found = made(entry, judged({"one": {"a": against, "b": near, "c": CLEAR}})).frame
     for needed in ("needed", "needed_90"):
         assert row(found, "one")[needed] == row(found, "one", "a")[needed] < row(found, "one", "b")[needed]
+    both = made(entry, judged({"one": {"a": against, "b": [-x for x in near], "c": CLEAR}})).frame
+    assert row(both, "one")["needed"] == row(both, "one", "a")["needed"] < row(both, "one", "b")["needed"]
 
 
 def test_infinite_numbers_are_counted_and_shown() -> None:

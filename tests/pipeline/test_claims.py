@@ -160,7 +160,7 @@ def read(claims: dict[str, Claim], rows: list[dict[str, Any]], *stated: str, **s
     scenarios = tuple(
         one.model_copy(update={"name": name, **scenario})
         for one in entry.scenarios
-        for name in ("small", "other", "third")
+        for name in ("small", "other", "third", "toy-k1", "toy-k2", "toy-k3")
     )
     of = dict.fromkeys(claims, stated) if stated else {}
     entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios, "stated": of})
@@ -224,13 +224,13 @@ def test_a_trend_of_the_paper_over_part_of_the_way_is_left_out(paper: tuple[int,
 
 def test_a_trend_of_the_paper_is_compared_with_ours_over_its_own_scenarios() -> None:
     params = {"of": {"method": "ours", "metric": "r_acc"}, "along": "k", "way": "rising"}
-    claim = make_claim("One.", kind="trend", params=params, scenarios=["small", "other", "third"])
-    places = [("small", 1), ("other", 2), ("third", 3)]
+    claim = make_claim("One.", kind="trend", params=params, scenarios=["toy-k1", "toy-k2", "toy-k3"])
+    places = [("toy-k1", 1), ("toy-k2", 2), ("toy-k3", 3)]
     rows: list[dict[str, Any]] = [{"value": k / 2, "scenario": name, "k": k} for name, k in places]
     rows += [{"value": k / 4, "scenario": name, "k": k, "published": 1, "seed": -1} for name, k in places[:2]]
-    found = read({"one": claim}, rows, "small", "other")
+    found = read({"one": claim}, rows, "toy-k1", "toy-k2")
     assert [*found[found["published"]]["value"]] == [0.25]
-    assert [*found[found["reason"] == ADDED]["unit"]] == ["third"]
+    assert [*found[found["reason"] == ADDED]["unit"]] == ["toy-k3"]
 
 
 def test_scenarios_without_numbers_are_named() -> None:

@@ -62,7 +62,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         scenarios=tuple(_scenario(jobs, preset, paper, shown, name, settings[name]) for name in settings),
         methods=tuple(methods),
         claims=claims,
-        stated={key: tuple(grid.judged[paper].get(key, claim.scenarios)) for key, claim in claims.items()},
+        stated={key: tuple(grid.claimed[paper].get(key, claim.scenarios)) for key, claim in claims.items()},
         names={
             short: coordinate.label or short
             for name in scopes

@@ -107,7 +107,7 @@ class Grid(Trials):
         """Expand the artefacts of the papers, with the preset's replacements of data sets."""
         super().__init__(resolved.where)
         self.preset, self.stated, self.to_check = resolved.preset, resolved.grids, resolved.claims
-        self.judged = resolved.judged
+        self.claimed = resolved.claimed
         for name, paper in resolved.papers.items():
             self._check(name, paper)
 

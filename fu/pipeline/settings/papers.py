@@ -161,7 +161,7 @@ class Resolved(NamedTuple):
     where: dict[str, str]
     stated: dict[str, set[str]]
     grids: dict[str, dict[str, list[Any]]]  # the values of each setting in a grid of the paper's
-    judged: dict[str, dict[str, list[str]]]  # by claim, the scenarios in which the paper states it
+    claimed: dict[str, dict[str, list[str]]]  # by claim, the scenarios in which the paper states it
     claims: dict[str, set[str]]  # those to check: all of a paper that nothing is laid over, else those laid over it
 
 
@@ -170,7 +170,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
     preset = Preset(description="none")
     if depth > 1:
         preset = validate(Preset, load("presets", config.preset, "preset"), f"{config.preset}.yaml")
-    papers, where, stated, grids, judged, claims = {}, {}, {}, {}, {}, {}
+    papers, where, stated, grids, claimed, claims = {}, {}, {}, {}, {}, {}
     seeds = {"seeds": preset.seeds} if preset.seeds else {}
     for name in config.papers:
         first, tree = f"{name}.yaml", read_paper(name)
@@ -188,7 +188,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
         stated[name] = set(alone.scenarios if varies else ())
         shown = {key: entry.scenarios for key, entry in alone.artefacts.items()}
         papers[name] = _with_shown(_expanded(merged, place, shown), place)
-        judged[name] = {key: _stated(alone, papers[name], key) for key in alone.claims}
+        claimed[name] = {key: _stated(alone, papers[name], key) for key in alone.claims}
         if config.seeds:
             papers[name] = papers[name].model_copy(update={"seeds": config.seeds})
         claims[name] = {key for key, claim in merged.claims.items() if not above or own.claims.get(key) != claim}
@@ -201,7 +201,7 @@ def resolve(config: Config, depth: int = LAYERS) -> Resolved:
             if name not in known:
                 raise UserError(f"{place}: there is no paper {name!r}{nearest(name, known)}.")
     _check_targets(papers, where)
-    return Resolved(preset, papers, where, stated, grids, judged, claims)
+    return Resolved(preset, papers, where, stated, grids, claimed, claims)
 
 
 def _stated(alone: Paper, laid: Paper, claim: str) -> list[str]:
