@@ -62,7 +62,7 @@ def audits(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> list[Judged
 
 
 def families(frame: pd.DataFrame, entry: Entry) -> tuple[Family, Family]:
-    """Return the corrected p-values of all audits of methods, and of all audits of controls."""
+    """Return the adjusted p-values of all audits: of methods, and of controls."""
     names = {audit.p: audit.plugin for audit in entry.audits.values() if audit.p}
     rows = frame[frame["metric"].isin(names)]
     keys = zip(rows["scenario"], rows["method"], rows["metric"].map(names), strict=True)
@@ -70,7 +70,7 @@ def families(frame: pd.DataFrame, entry: Entry) -> tuple[Family, Family]:
 
 
 def corrected(p: Family, entry: Entry) -> tuple[Family, Family]:
-    """Return p-values corrected by Holm: those of methods, and those of controls."""
+    """Return p-values adjusted by Holm's method, those of methods as one family and those of controls as another."""
 
     def family(known: bool) -> Family:
         judged = {method.name for method in tested(entry) if method.known == known} - uncontrolled(entry)

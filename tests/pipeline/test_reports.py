@@ -56,7 +56,7 @@ def test_cells_and_claims_are_found_by_their_labels(numbers: Numbers) -> None:
 
 def test_the_table_of_verdicts_has_every_judged_claim(numbers: Numbers) -> None:
     assert numbers.verdicts("mine").splitlines()[2:] == [
-        r"| A \| a. | **undecided** (holds 1, undecided 1) (over 2 of 3 scenarios) "
+        r"| A \| a. | **undecided** (holds 1, undecided 1; over 2 of 3 scenarios) "
         "| .123 (-.5 to 1.25); .000040 (-14 to inf) | 12.8 |",
         "| B. | **holds** | 0 to 4 in 5 scenarios | – |",
         "| C. (ours) | **does not hold** | – | – |",

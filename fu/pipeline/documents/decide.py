@@ -79,8 +79,8 @@ def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = 
         "Seeds and core hours: for a 50% and a 90% chance of a decision, if mean and standard deviation stay as "
         f"observed. A claim not judged yet is listed with the fewest seeds that can decide a mean ({LEAST}), taken as "
         "a 50% chance. Claims about the same table share its jobs. The settings of a kept run are in "
-        "docs/measurements/{paper}/{run}/run.yaml. Verdicts are on the whole paper, unless the configuration says on "
-        "which tables and figures, as these core hours assume: "
+        "docs/measurements/{paper}/{run}/run.yaml. `{paper}_verdicts` judges all tables and figures of the paper; core "
+        "hours are those of the named one alone, with "
         "overrides: {paper: {artefacts: {verdicts: {judges: [artefact]}}}}. `make plan` says which jobs are done."
     )
 

@@ -44,6 +44,7 @@ class Numbers:
         """`runs`: by name."""
         self.runs = runs
         self._read = cache(lambda path: pd.read_csv(path, dtype=str, keep_default_na=False))
+        self._changed = cache(lambda run: [name for one in reproduced.runs([self._run(run)]) for name in one.changed])
 
     def cell(self, file: str, column: str, **where: object) -> str:
         """Return one cell of a CSV (`run/name.csv`): that of the only row with these values."""
@@ -105,10 +106,8 @@ class Numbers:
     def verdicts(self, run: str) -> str:
         """Return a table of all claims that a run judged."""
         table, lines = self._table(run, reproduced.CSV), []
-        counts = (
-            (table["scenario"] == ALL) & (table["verdict"] != "not judged") & ~table["claim"].isin(self._changed(run))
-        )
-        for claim in table[counts].to_dict("records"):
+        table = table[~table["claim"].isin(self._changed(run))]
+        for claim in table[(table["scenario"] == ALL) & (table["verdict"] != "not judged")].to_dict("records"):
             each = table[(table["claim"] == claim["claim"]) & (table["scenario"] != ALL)]
             known = each[(each["low"] != "") & (each["scenario"] != FORMULAS)]
             ours = [_interval(*row) for row in known[["mean", "low", "high"]].to_numpy()]
@@ -116,16 +115,12 @@ class Numbers:
                 means = known["mean"].astype(float)
                 ours = [f"{short(means.min())} to {short(means.max())} in {len(ours)} scenarios"]
             theirs = [short(value) for value in each["published_value"] if value]
-            verdict = f"**{claim['verdict']}**" + (
-                f" ({several(each['verdict'])})" if each["verdict"].nunique() > 1 else ""
-            )
-            verdict += f" (over {claim['over']})" if claim["over"] else ""
+            more = [several(each["verdict"])] if each["verdict"].nunique() > 1 else []
+            more += [f"over {claim['over']}"] if claim["over"] else []
+            verdict = f"**{claim['verdict']}**" + (f" ({'; '.join(more)})" if more else "")
             whose = " (ours)" if claim["place"].startswith(OWN) else ""
             lines.append((f"{claim['text']}{whose}", verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
         return rows(("claim", "verdict", "here (interval)", "paper"), lines)
-
-    def _changed(self, run: str) -> Sequence[str]:
-        return [name for one in reproduced.runs([self._run(run)]) for name in one.changed]
 
     def _verdict(self, run: str, name: str, scenario: str, column: str) -> str:
         if name in self._changed(run):
