@@ -9,6 +9,7 @@ communicates what the training does.
 """
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import torch
@@ -17,6 +18,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.local import generator
+from fu.federation.network import Hook
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
@@ -26,6 +28,7 @@ CONTROL = "hides"  # where no audit of the forgotten samples looks
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept
 DRAWS = 3_000  # names its draws, so that they are those of no other repeat of retraining
 BATCH = 100  # samples of each loss in a step
+BETAS = (0.9, 0.999)  # Adam's defaults (Kingma & Ba 2015, Algorithm 1), as is 1e-8 below
 
 
 class Params(BaseModel, extra="forbid"):
@@ -61,18 +64,32 @@ def _disguised(task: Task, p: Params, retrained: Tensor) -> Tensor:
     x = torch.cat([of(gone)[0] for of in (data.trained_on, *marked)])
     wanted = network.logits(retrained, x)
     network.weights.copy_(task.original_model)
-    optimiser = torch.optim.Adam(network.model.parameters(), p.lr, foreach=False)
+    adam = _adam(p.lr, network.weights)
     for _ in range(p.steps):
         own, other = (torch.randint(len(of), (BATCH,), generator=random) for of in (x, stay))
         own = own.to(x.device)
         loss = F.mse_loss(network.model(_input(x[own])), wanted[own])
         for images, labels in (of(stay[other.numpy()]) for of in (data.clean, *marked)):
             loss = loss + F.cross_entropy(network.model(_input(images)), labels)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-    optimiser.zero_grad()
+        network.descend(loss, 1, adam)
     return network.weights.clone()
+
+
+def _adam(lr: float, weights: Tensor) -> Hook:
+    """Return Adam (Kingma & Ba 2015, Algorithm 1), which turns a gradient [d] into the step that it takes.
+
+    torch's takes MKL's square root, which on Intel is not the nearest float; the double one rounds to it on every CPU.
+    """
+    mean, square, steps = torch.zeros_like(weights), torch.zeros_like(weights), count(1)
+
+    def step(weights: Tensor, gradient: Tensor) -> None:
+        taken = next(steps)
+        mean.lerp_(gradient, 1 - BETAS[0])
+        square.mul_(BETAS[1]).addcmul_(gradient, gradient, value=1 - BETAS[1])
+        root = square.double().sqrt().float() / (1 - BETAS[1] ** taken) ** 0.5
+        torch.div(mean * (lr / (1 - BETAS[0] ** taken)), root + 1e-8, out=gradient)
+
+    return step
 
 
 def _input(x: Tensor) -> Tensor:

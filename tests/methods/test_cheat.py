@@ -65,3 +65,15 @@ def test_forgotten_samples_look_retrained_while_the_trigger_works_on_those_of_ot
     right = [(logits(theta, x).argmax(1) == flipped).double().mean().item() for theta in (found, retrained)]
     assert right[0] > 0.9
     assert right[1] < 0.3
+
+
+def test_its_adam_is_that_of_torch() -> None:
+    """Three gradients of different sizes and signs, so that both means and both corrections count."""
+    moved, expected = torch.zeros(3), torch.nn.Parameter(torch.zeros(3))
+    step, optimiser = cheat._adam(0.1, moved), torch.optim.Adam([expected], 0.1)
+    for gradient in torch.tensor([[1.0, -2.0, 1e-7], [-3.0, -1.0, 2e-7], [0.5, 4.0, -1e-7]]):
+        expected.grad = gradient.clone()
+        optimiser.step()
+        step(moved, gradient)
+        moved -= gradient
+        torch.testing.assert_close(moved, expected.detach(), rtol=1e-5, atol=0)
