@@ -268,7 +268,8 @@ class Entry(Display):
     parentheses; `also`: those that the kind reads beyond them; `audits`: those that have the metrics. `methods`:
     trainings, then methods. `chooses`: the chosen trial of each is shown, else all; `rule`: how it is chosen, in words.
     `names`: what people call a coordinate. `stated`: by claim, the scenarios of its table or figure as the paper's file
-    has them, of which preset and configuration may leave out some and add others.
+    has them, of which preset and configuration may leave out some and add others. `untuned`: by claim and scenario,
+    which rate of a rival was chosen from fewer values than that of the claim's method.
     """
 
     paper: str
@@ -289,6 +290,7 @@ class Entry(Display):
     methods: tuple[Method, ...]
     claims: dict[str, Claim] = Field(default_factory=dict)
     stated: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    untuned: dict[str, dict[str, str]] = Field(default_factory=dict)
     names: dict[str, str] = Field(default_factory=dict)
     figures: Figures = Figures()  # type: ignore[call-arg]
     chosen: dict[str, dict[str, str]] = Field(default_factory=dict, exclude=True)

@@ -110,6 +110,36 @@ def test_where_a_preset_has_other_values_of_a_coordinate_these_are_the_ones_that
     assert {*spec.claims["accuracy-rises-with-rho-s"].scenarios} < {*spec.stated["accuracy-rises-with-rho-s"]}
 
 
+def test_a_rival_whose_rate_is_chosen_from_fewer_values_is_named() -> None:
+    over: dict[str, Any] = {
+        "methods": {"mode": {"settings": {"grid": {"unlearning.lr": [0.1]}}}},
+        "artefacts": {"table8": {"scenarios": ["mnist-pat50"]}, "verdicts": {"judges": ["table8"]}},
+    }
+    plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": {"fedosd": over}})
+    found: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
+    assert {*found.untuned} == {
+        name
+        for name, one in found.claims.items()
+        if one.params["of"]["method"] == "fedosd"
+        and "mode" in str([*one.params.get("among", ()), one.params.get("than")])
+    }
+    assert found.untuned["ahead-of-mode"] == {
+        "mnist-pat50": "unlearning.lr of mode was chosen from 1 value, of fedosd from 2"
+    }
+    # Nobody trains in FedRecovery, and retraining has no rate of its own.
+    whole: Any = made("reduced", "fedosd").job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
+    assert whole.untuned == {}
+
+
+def test_a_rate_after_the_request_must_be_chosen_from_as_many_values_too() -> None:
+    over = {"methods": {"fedosd.rates-free": {"settings": {"grid": {"recovery.lr": [0.025, 0.1]}}}}}
+    plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": {"fedosd": over}})
+    found: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
+    assert {reason for each in found.untuned.values() for reason in each.values()} == {
+        "recovery.lr of fedosd.rates-free was chosen from 2 values, of fedosd.rates-projected from 3"
+    }
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_paper_has_claims_and_an_artefact_with_their_verdicts(paper: str) -> None:
     planned = made("paper", paper)
@@ -154,7 +184,13 @@ def test_a_claim_is_remade_alone_when_its_wording_changes() -> None:
 # ---- what is judged --------------------------------------------------------------------------------------------------
 
 
-def read(claims: dict[str, Claim], rows: list[dict[str, Any]], *stated: str, **scenario: Any) -> pd.DataFrame:
+def read(
+    claims: dict[str, Claim],
+    rows: list[dict[str, Any]],
+    *stated: str,
+    untuned: dict[str, dict[str, str]] | None = None,
+    **scenario: Any,
+) -> pd.DataFrame:
     """Return the statistics of claims on one artefact, `thing`, with these rows; `stated`: the paper's scenarios."""
     entry: Entry = make_entry("verdicts")
     scenarios = tuple(
@@ -163,7 +199,7 @@ def read(claims: dict[str, Claim], rows: list[dict[str, Any]], *stated: str, **s
         for name in ("small", "other", "third", "toy-k1", "toy-k2", "toy-k3")
     )
     of = dict.fromkeys(claims, stated) if stated else {}
-    entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios, "stated": of})
+    entry = entry.model_copy(update={"claims": claims, "scenarios": scenarios, "stated": of, "untuned": untuned or {}})
     about = {"method": "ours", "stage": "unlearned", "metric": "r_acc", "published": 0, "round": -1, "client": None}
     frame = pd.DataFrame([{"scenario": "small", "seed": 0, **about, **row} for row in rows])
     columns = [*COLUMNS, *frame.columns.difference(COLUMNS)]
@@ -246,6 +282,18 @@ def test_a_claim_of_the_paper_is_not_judged_in_scenarios_that_its_table_lacks(pl
     found = read(claims, [{"value": 0.5}, {"value": 0.6, "scenario": "other"}], "small", "third")
     assert [*found[found["reason"] == ""]["unit"]] == judged
     assert [*found[found["reason"] == ADDED]["unit"]] == [one for one in ("other",) if one not in judged]
+
+
+def test_where_a_rivals_rate_was_chosen_from_fewer_values_nothing_is_judged() -> None:
+    claims = {name: make_claim(name, scenarios=["small", "other"]) for name in ("one", "two")}
+    rows = [{"value": 0.5}, {"value": 0.6, "scenario": "other"}]
+    found = read(claims, rows, untuned={"one": {"other": "fewer"}})
+    assert [*zip(found["claim"], found["unit"], found["reason"], strict=True)] == [
+        ("one", "small", ""),
+        ("one", "other", "fewer"),
+        ("two", "small", ""),
+        ("two", "other", ""),
+    ]
 
 
 def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:

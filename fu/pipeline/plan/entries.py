@@ -10,6 +10,7 @@ from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
 from fu.pipeline.plan import estimates, sources
+from fu.pipeline.plan.estimates import counted
 from fu.pipeline.plan.grid import Grid, inherited
 from fu.pipeline.plan.jobs import Jobs
 from fu.pipeline.provenance import catalogue, digest
@@ -63,6 +64,7 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         methods=tuple(methods),
         claims=claims,
         stated={key: tuple(grid.claimed[paper].get(key, claim.scenarios)) for key, claim in claims.items()},
+        untuned={key: untuned for key, claim in claims.items() if (untuned := _untuned(jobs, paper, claim))},
         names={
             short: coordinate.label or short
             for name in scopes
@@ -70,6 +72,31 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
         },
     )
     return spec.model_copy(update={"sources": tuple(sources.behind(jobs, shown, spec))})
+
+
+def _untuned(jobs: Jobs, paper: str, claim: artefacts.Claim) -> dict[str, str]:
+    """Return, by scenario, which rate of a rival was chosen from fewer values than that of the claim's own method."""
+    p = plugins.params("claims", plugins.Choice(name=claim.kind, params=claim.params), f"{paper}: claims")
+    own, *rivals = dict.fromkeys(one.method for one in plugins.load("claims", claim.kind).operands(p))
+    found = {}
+    for scenario in claim.scenarios:
+        mine, *others = (_values_tried(jobs, f"{paper}/{scenario}", name) for name in (own, *rivals))
+        for rival, theirs in zip(rivals, others, strict=True):
+            for key, tried in theirs.items():
+                if tried < mine.get(key, 0):
+                    found[scenario] = (
+                        f"{key} of {rival} was chosen from {counted(tried, 'value')}, of {own} from {mine[key]}"
+                    )
+    return found
+
+
+def _values_tried(jobs: Jobs, scope: str, name: str) -> dict[str, int]:
+    """Return from how many values each rate of a method is chosen; {} for retraining, and where nobody trains."""
+    points = [jobs.grid.trials[scope, point] for point in jobs.grid.names.get((scope, name), ())]
+    if not points or points[0].method is None or points[0].declared.get("RETRAINS"):
+        return {}
+    rates = {"unlearning.lr": any(estimates.trained(points[0]).values()), "recovery.lr": points[0].leaves_rounds}
+    return {key: len({point.values.get(key) for point in points}) for key, used in rates.items() if used}
 
 
 def _scenario(

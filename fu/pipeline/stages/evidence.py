@@ -36,6 +36,7 @@ def _statistics(entry: Entry, name: str, of: Mapping[str, pd.DataFrame]) -> pd.D
     attacked = any(one.metric in BACKDOOR for one in kind.operands(p))
     rates, printed = (_backdoors(of.values(), attacked, published) for published in (0, 1))
     out = {one: why for one in claim.scenarios if (why := _excluded(entry.scenario(one), rates))}
+    out = entry.untuned.get(name, {}) | out
     if not claim.ours:
         out |= {one: ADDED for one in claim.scenarios if one not in {*entry.stated.get(name, claim.scenarios), *out}}
     own = rows[(rows["published"] == 0) & ~rows["scenario"].isin(out)]
