@@ -2,13 +2,18 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
+from fu.artefacts import verdicts
 from fu.pipeline.documents import reproduced
-from fu.pipeline.documents.kept import kept
+from fu.pipeline.documents.kept import Kept, kept
+from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings import papers
+from fu.pipeline.stages.evidence import evidence
 from tests.pipeline.kept_runs import write
 
 HEAD = (
@@ -113,3 +118,20 @@ def test_verdicts_that_were_edited_since_are_not_counted(tmp_path: Path) -> None
     run_of(tmp_path, ROWS)
     (tmp_path / "fedosd/mine" / reproduced.CSV).write_text("\n".join([HEAD, *ROWS[:-2]]) + "\n")
     assert reproduced.runs(kept(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    "run", [run for run in kept() if Path(run.folder, "verdicts.rows.csv.gz").exists()], ids=lambda run: run.name
+)
+def test_kept_verdicts_follow_from_the_kept_rows_by_the_rules_of_today(run: Kept) -> None:
+    spec: Any = Plan(run.about.config).job("publish", {"paper": run.paper, "artefact": "verdicts"}).spec
+    rows = {
+        name: pd.read_csv(run.folder / f"{name}.rows.csv.gz") for name in {c.artefact for c in spec.claims.values()}
+    }
+    found, before = verdicts.make(evidence(spec, rows), spec).frame, pd.read_csv(run.folder / reproduced.CSV)
+    about, names = ["text", "place", "note", "reason"], ["claim", "scenario"]  # without words, which may be put better
+    one, other = (
+        of.replace("", None).infer_objects().drop(columns=about).sort_values(names, ignore_index=True)
+        for of in (found, before)
+    )
+    pd.testing.assert_frame_equal(one, other, check_dtype=False, rtol=1e-5)
