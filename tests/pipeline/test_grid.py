@@ -337,6 +337,7 @@ FIXED = {"federaser", "fr2", "stability.1", "fairness.1", "fats", "untouched", "
     [
         ("paper", "mnist-pat50-each-client0", 4, FIXED),
         ("reduced", "mnist-pat50-each-client0", 6, FIXED | {"fedrecovery"}),  # its post-training has one rate there
+        ("reduced", "mnist-pat20-each-client0", 6, FIXED | {"fedrecovery"}),
         ("smoke", "mnist-pat50", 2, FIXED | {"fedrecovery"}),
         ("smoke", "mnist-pat50-each-client0", 2, {"untouched"}),
     ],
@@ -349,6 +350,16 @@ def test_methods_that_are_compared_over_clients_are_tuned_on_as_many_points(
     points = {method: len(names[method]) for method in compared}
     assert points == dict.fromkeys(compared, number) | dict.fromkeys(fixed, 1)
     assert {*compared} > fixed
+
+
+def test_clients_forgotten_in_turn_share_partition_and_original_model_where_none_has_a_backdoor() -> None:
+    planned = made("reduced")
+    made_of = {
+        artefact: [job.stage for job in planned.behind(planned.asked([f"fedosd_{artefact}"]))]
+        for artefact in ("overall", "overall_pat20")
+    }
+    number = {artefact: [of.count(stage) for stage in ("partition", "train")] for artefact, of in made_of.items()}
+    assert number == {"overall": [5, 10], "overall_pat20": [1, 2]}  # ω⁰ and FATS's, of five clients or for all of them
 
 
 # ---- methods that lack a phase -------------------------------------------------------------------------------------
