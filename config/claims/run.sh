@@ -28,6 +28,7 @@ while read -r paper run targets; do
 done <<'END'
 fats several-requests verdicts fig3
 safari mnist-seven-seeds verdicts table1 fig2 fig5
+safari mnist-corollary-rate verdicts q
 fedosd mnist-claims verdicts projection mnist_curves table3 table5
 safari cifar10-reduced verdicts table2 fig3 fig4
 safari cifar10-thirteen-seeds verdicts fig3
