@@ -14,12 +14,14 @@ REPEATS = 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_audits_find_nothing_where_nothing_is_left_but_in_one_of_twenty_cases(kind: str) -> None:
+@pytest.mark.parametrize("number", [8, 16])
+def test_audits_find_nothing_where_nothing_is_left_but_in_one_of_twenty_cases(number: int, kind: str) -> None:
     """What is common to the samples of a run is drawn from each distribution; unlearned models resemble originals."""
     random, found, any_of = np.random.default_rng(0), dict.fromkeys(("klom", "line", "runs", "ulira", "weights"), 0), 0
     for _ in range(REPEATS):
         retrained, own, original = (
-            {probe: KINDS[kind](random, (8, 1)) + random.normal(size=(8, 4)) for probe in PROBES} for _ in range(3)
+            {probe: KINDS[kind](random, (number, 1)) + random.normal(size=(number, 4)) for probe in PROBES}
+            for _ in range(3)
         )
         unlearned = {probe: (own[probe] + original[probe]) / 2**0.5 for probe in PROBES}
         if kind != "normal":  # whose sums alone are distributed as they are
