@@ -1,8 +1,8 @@
 """Verdicts on the paper's claims: in each scenario and overall, for our numbers and for the paper's own.
 
 `fu.claims.judging` defines statistics, levels and undecided. Not judged is what rests on other data
-than the paper's, on an attack that left nothing to forget, on rivals with fewer rates to choose from, or on runs
-without numbers.
+than the paper's, on an attack that left nothing to forget, on rivals whose learning rates were chosen from fewer
+values, or on runs without numbers.
 """
 
 from collections import Counter

@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
 @pytest.mark.parametrize("number", [8, 16, 32])
 def test_a_share_found_half_of_the_time_is_seldom_called_detectable(kind: str, number: int) -> None:
     (draw, deviation), random = KINDS[kind], np.random.default_rng(0)
-    shift = 1.7 * deviation * sqrt(2 / number)  # errors: power a half at 5%, .6 of t3
+    shift = 1.7 * deviation * sqrt(2 / number)  # a power of about .5 at 5% (.6 for t3)
     called = [power(draw(random, number) + shift, draw(random, number), 0.05) >= 0.95 for _ in range(100)]
     assert np.mean(called) <= (0.02 if kind == "normal" else 0.05)
 

@@ -110,34 +110,58 @@ def test_where_a_preset_has_other_values_of_a_coordinate_these_are_the_ones_that
     assert {*spec.claims["accuracy-rises-with-rho-s"].scenarios} < {*spec.stated["accuracy-rises-with-rho-s"]}
 
 
-def test_a_rival_whose_rate_is_chosen_from_fewer_values_is_named() -> None:
-    over: dict[str, Any] = {
-        "methods": {"mode": {"settings": {"grid": {"unlearning.lr": [0.1]}}}},
+def untuned(preset: str, **table8: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """Return which rates of rivals have fewer values in claims on Table 8, where some methods have other settings."""
+    over = {
+        "methods": {name: {"settings": settings} for name, settings in table8.items()},
         "artefacts": {"table8": {"scenarios": ["mnist-pat50"]}, "verdicts": {"judges": ["table8"]}},
     }
-    plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": {"fedosd": over}})
-    found: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
-    assert {*found.untuned} == {
+    plan = Plan({"preset": preset, "papers": ["fedosd"], "overrides": {"fedosd": over}})
+    spec: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
+    return dict(spec.untuned)
+
+
+FEWER = {"mnist-pat50": "unlearning.lr of MoDe was chosen from 1 value, of FedOSD from 2"}
+
+
+def test_a_rival_whose_rate_is_chosen_from_fewer_values_is_named() -> None:
+    claims = read_paper("fedosd")["claims"]
+    found = untuned("reduced", mode={"grid": {"unlearning.lr": [0.1]}})
+    assert found["ahead-of-mode"] == FEWER
+    assert {*found} == {
         name
-        for name, one in found.claims.items()
-        if one.params["of"]["method"] == "fedosd"
-        and "mode" in str([*one.params.get("among", ()), one.params.get("than")])
+        for name, one in claims.items()
+        if one["artefact"] == "table8" and "'mode'" in str([one["params"].get("among"), one["params"].get("than")])
     }
-    assert found.untuned["ahead-of-mode"] == {
-        "mnist-pat50": "unlearning.lr of mode was chosen from 1 value, of fedosd from 2"
-    }
-    # Nobody trains in FedRecovery, and retraining has no rate of its own.
-    whole: Any = made("reduced", "fedosd").job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
-    assert whole.untuned == {}
+    two = untuned("reduced", mode={"grid": {"unlearning.lr": [0.1]}}, ewcsga={"grid": {"unlearning.lr": [0.001]}})
+    assert two["keeps-most-r-acc"]["mnist-pat50"].count("; unlearning.lr of EWCSGA was chosen from 1 value") == 1
 
 
-def test_a_rate_after_the_request_must_be_chosen_from_as_many_values_too() -> None:
+def test_a_rate_of_post_training_counts_where_its_models_are_compared() -> None:
+    found = untuned("reduced", fedosd={"grid": {"recovery.lr": [0.025, 0.1]}, "recovery": {"lr": None}})
+    assert found["ahead-of-mode"] == {"mnist-pat50": "recovery.lr of MoDe was chosen from 1 value, of FedOSD from 2"}
+    assert {"keeps-most-r-acc", "stays-forgotten", "recovers-r-acc"}.isdisjoint(found)  # unlearned; no rivals
+    # At `paper` post-training has the rate of unlearning, of which nobody in FedRecovery makes use.
+    found = untuned("paper", fedrecovery={"grid": {"unlearning.lr": []}})
+    assert found == {
+        "best-after-post-training": {
+            "mnist-pat50": "recovery.lr of FedRecovery was chosen from 1 value, of FedOSD from 4"
+        }
+    }
+
+
+def test_where_all_points_are_shown_nothing_is_chosen() -> None:
     over = {"methods": {"fedosd.rates-free": {"settings": {"grid": {"recovery.lr": [0.025, 0.1]}}}}}
     plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": {"fedosd": over}})
     found: Any = plan.job("publish", {"paper": "fedosd", "artefact": "verdicts"}).spec
-    assert {reason for each in found.untuned.values() for reason in each.values()} == {
-        "recovery.lr of fedosd.rates-free was chosen from 2 values, of fedosd.rates-projected from 3"
-    }
+    assert found.untuned == {}
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("preset", ["smoke", "reduced", "paper"])
+def test_no_rival_has_fewer_rates_in_any_preset(preset: str, paper: str) -> None:
+    spec: Any = made(preset, paper).job("publish", {"paper": paper, "artefact": "verdicts"}).spec
+    assert spec.untuned == {}
 
 
 @pytest.mark.parametrize("paper", PAPERS)

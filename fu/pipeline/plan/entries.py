@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from fu import plugins
 from fu.artefacts import entry as artefacts
-from fu.artefacts.entry import ORIGINAL, Display
+from fu.artefacts.entry import ORIGINAL, RATES, Display
 from fu.artefacts.style import Figures
+from fu.claims.rows import Operand
 from fu.contents import checksum
 from fu.data.forget import Forget
 from fu.errors import UserError
@@ -75,28 +76,46 @@ def spec_of(jobs: Jobs, preset: Preset, paper: str, artefact: str, numbers: list
 
 
 def _untuned(jobs: Jobs, paper: str, claim: artefacts.Claim) -> dict[str, str]:
-    """Return, by scenario, which rate of a rival was chosen from fewer values than that of the claim's own method."""
+    """Return, by scenario, which learning rates of rivals were chosen from fewer values than the claim's own method's.
+
+    Nothing is chosen where all points are shown.
+    """
+    source = jobs.papers[paper]
+    shown, labels = source.artefacts[claim.artefact], {**source.trainings, **source.methods}
+    if not catalogue.chooses(shown.kind, shown.points):
+        return {}
     p = plugins.params("claims", plugins.Choice(name=claim.kind, params=claim.params), f"{paper}: claims")
-    own, *rivals = dict.fromkeys(one.method for one in plugins.load("claims", claim.kind).operands(p))
+    own, *rivals = plugins.load("claims", claim.kind).operands(p)
     found = {}
     for scenario in claim.scenarios:
-        mine, *others = (_values_tried(jobs, f"{paper}/{scenario}", name) for name in (own, *rivals))
-        for rival, theirs in zip(rivals, others, strict=True):
-            for key, tried in theirs.items():
-                if tried < mine.get(key, 0):
-                    found[scenario] = (
-                        f"{key} of {rival} was chosen from {counted(tried, 'value')}, of {own} from {mine[key]}"
-                    )
+        mine = _rates_tried(jobs, f"{paper}/{scenario}", own)
+        fewer = [
+            f"{key} of {labels[rival.method].label} was chosen from {counted(tried, 'value')}, "
+            f"of {labels[own.method].label} from {mine[key]}"
+            for rival in rivals
+            if rival.method != own.method
+            for key, tried in _rates_tried(jobs, f"{paper}/{scenario}", rival).items()
+            if tried < mine.get(key, 0)
+        ]
+        if fewer:
+            found[scenario] = "; ".join(fewer)
     return found
 
 
-def _values_tried(jobs: Jobs, scope: str, name: str) -> dict[str, int]:
-    """Return from how many values each rate of a method is chosen; {} for retraining, and where nobody trains."""
-    points = [jobs.grid.trials[scope, point] for point in jobs.grid.names.get((scope, name), ())]
-    if not points or points[0].method is None or points[0].declared.get("RETRAINS"):
-        return {}
-    rates = {"unlearning.lr": any(estimates.trained(points[0]).values()), "recovery.lr": points[0].leaves_rounds}
-    return {key: len({point.values.get(key) for point in points}) for key, used in rates.items() if used}
+def _rates_tried(jobs: Jobs, scope: str, one: Operand) -> dict[str, int]:
+    """Return how many values of each learning rate were tried; {} for retraining, and where nobody trains."""
+    points = [jobs.grid.trials[scope, point] for point in jobs.grid.names.get((scope, one.method), ())]
+    rates: dict[str, set[float]] = {}
+    for point in points:
+        settings = point.settings
+        if point.method is None:
+            rates.setdefault(RATES["original"], set()).add(settings.training.lr)
+        elif not point.declared.get("RETRAINS"):
+            if settings.unlearning and any(estimates.trained(point).values()):
+                rates.setdefault(RATES["unlearned"], set()).add(settings.unlearning.lr)
+            if one.stage == "recovered" and settings.recovery and point.leaves_rounds:
+                rates.setdefault(RATES["recovered"], set()).add(settings.recovery.lr)
+    return {key: len(values) for key, values in rates.items()}
 
 
 def _scenario(
