@@ -310,7 +310,7 @@ def test_a_claim_of_the_paper_is_not_judged_in_scenarios_that_its_table_lacks(pl
 
 def test_where_a_rivals_rate_was_chosen_from_fewer_values_nothing_is_judged() -> None:
     claims = {name: make_claim(name, scenarios=["small", "other"]) for name in ("one", "two")}
-    rows = [{"value": 0.5}, {"value": 0.6, "scenario": "other"}]
+    rows: list[dict[str, Any]] = [{"value": 0.5}, {"value": 0.6, "scenario": "other"}]
     found = read(claims, rows, untuned={"one": {"other": "fewer"}})
     assert [*zip(found["claim"], found["unit"], found["reason"], strict=True)] == [
         ("one", "small", ""),
