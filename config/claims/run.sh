@@ -34,6 +34,7 @@ safari cifar10-reduced verdicts table2 fig3 fig4
 safari cifar10-thirteen-seeds verdicts fig3
 audit backdoor-32 verdicts remains controls harm settles exposed relearning
 fats mnist-fifteen-seeds verdicts fig5 cost
+tradeoffs fig4-six-seeds verdicts fig4
 tradeoffs mnist-ten-seeds verdicts fig4 fig5 table1 bounds
 fedosd table8-twenty-seeds verdicts table8
 tradeoffs groups verdicts table2 section7_3
