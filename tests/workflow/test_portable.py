@@ -30,7 +30,7 @@ results = {
 }
 print(json.dumps({name: hashlib.sha256(np.asarray(of).tobytes()).hexdigest()[:8] for name, of in results.items()}))
 """
-# On an AMD EPYC of the fourth generation, an Intel Xeon, and on Haswell and EPYC as QEMU emulates them (Adam: the last three).
+# On an AMD EPYC of the fourth generation, an Intel Xeon, and on Haswell and EPYC as QEMU emulates them.
 EXPECTED = {"torch": "531ad685", "oneDNN": "3beda439", "MKL": "91f05436", "OpenBLAS": "eaa02d09", "numpy": "badaf9b8"}
 EXPECTED |= {"Adam": "66643504"}
 
