@@ -23,7 +23,7 @@ def entries(planned: Plan) -> list[Entry]:
 
 def test_every_job_of_a_run_has_the_run_s_seed() -> None:
     jobs = [job for job in made("paper").jobs() if "run" in job.names and job.stage not in ("agree", "examples")]
-    assert {job.stage for job in jobs} == {"partition", "train", "shadow", "unlearn", "recover", "evaluate"}
+    assert {job.stage for job in jobs} == {"partition", "train", "request", "shadow", "unlearn", "recover", "evaluate"}
     found = [(spec.model_dump()["seed"], job.names["run"].rpartition("/seed")[2]) for job in jobs for spec in job.specs]
     assert all(seed == int(of_run) for seed, of_run in found)
     assert len(set(found)) > 1

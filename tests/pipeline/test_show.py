@@ -26,7 +26,7 @@ from tests.test_gpus import put_tool
 PAT50 = "fedosd/mnist-pat50/seed0"
 LAST = [
     "All results so far on one page: results/smoke/index.html",
-    "Next: python -m fu reproduce PRESET=smoke PAPERS=fedosd  (makes the remaining 27)",
+    "Next: python -m fu reproduce PRESET=smoke PAPERS=fedosd  (makes the remaining 28)",
 ]
 POINTS = ("fedosd+lr0.02", "fedosd+lr0.005")  # of FedOSD in this scenario
 
