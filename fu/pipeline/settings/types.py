@@ -1,6 +1,7 @@
 """The types of settings, from YAML or the command line."""
 
 import contextlib
+import re
 from typing import Annotated, Any
 
 import yaml
@@ -20,7 +21,8 @@ RESOLVER = yaml.resolver.Resolver()
 
 
 def _listed(value: Any) -> Any:
-    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    """Read names in one text, as on the command line: with commas or spaces between them."""
+    return re.split(r"\s*,\s*|\s+", value.strip()) if isinstance(value, str) else value
 
 
 def _varied(value: Any, read: ValidatorFunctionWrapHandler) -> Any:

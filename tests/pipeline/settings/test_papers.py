@@ -8,7 +8,7 @@ import pytest
 
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance.digest import ROOT
-from fu.pipeline.settings.papers import read_yaml
+from fu.pipeline.settings.papers import configured, read_yaml
 from tests.mistakes import contents, has, process, sentence
 from tests.pipeline.configs import config, toy
 
@@ -146,3 +146,8 @@ def test_a_value_that_is_right_for_the_replaced_data_set_alone_is_the_override_s
         "config.yaml: overrides.toy: scenario ",
         "1800 exceeds the 1797 samples of digits",
     )
+
+
+@pytest.mark.parametrize("text", ["fats,safari", "fats, safari", "fats safari", " fats  safari "])
+def test_names_on_the_command_line_may_have_commas_or_spaces_between_them(text: str) -> None:
+    assert configured({"preset": "smoke", "papers": text}).papers == ["fats", "safari"]
