@@ -298,7 +298,7 @@ def _picture(entry: Entry, known: Differences) -> Figure:
         axis.set_ylim(len(methods) - 0.5, -0.5)
         drawing.head(axis, entry.heading_of(f"{_family(entry)}: {metric.label}"))
         axis.set_xlabel("difference from retraining")
-        axis.xaxis.set_major_locator(MaxNLocator(5))
+        axis.xaxis.set_major_locator(MaxNLocator(4))
     signs = [Line2D([], [], label=word, **sign) for word, sign in SIGNS.items()]
     off = Line2D([], [], label="control, off the scale", **{**BLACK, "marker": "<", "markersize": 5})
     lines = [Line2D([], [], label="interval over clients", **LINE), Patch(label="margin: 95% of retrainings", **BAND)]
