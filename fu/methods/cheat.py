@@ -76,7 +76,7 @@ def _disguised(task: Task, p: Params, retrained: Tensor) -> Tensor:
 
 
 def _adam(lr: float, weights: Tensor) -> Hook:
-    """Return Adam (Kingma & Ba 2015, Algorithm 1), which turns a gradient [d] into the step that it takes.
+    """Return Adam (Kingma & Ba 2015, Algorithm 1), a hook that replaces a gradient [d] with the step to subtract.
 
     torch's takes MKL's square root, which is not always the nearest float, and not the same one on Intel as on AMD;
     that of a double rounds to the nearest everywhere.

@@ -1,5 +1,6 @@
 """Repeats and audits in the plan: one partition for all seeds, one job of predictions a trial, what an edit runs."""
 
+import re
 from collections import Counter
 from functools import cache, partial
 from pathlib import Path
@@ -117,6 +118,11 @@ def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_
     assert about["partly.10.on"] == ("retrain_partly", ("retrain_partly", 0.1))
     assert about["partly.all.on"] == ("retrain_partly", ("retrain_partly", 1))  # as what it post-trains
     assert about["fedosd"] == ("fedosd", None)
+    shares = {method.label: method.left[1] for method in spec.methods if method.name.startswith("partly.")}  # as stated
+    stated = {
+        label: 0 if label.startswith("Independent") else int(re.findall(r"(\d+)%", label)[0]) / 100 for label in shares
+    }
+    assert shares == stated
     flags = {method.name: (method.control, method.hides) for method in spec.methods}
     assert (flags["untouched"], flags["cheat"], flags["fedosd"]) == ((True, False), (False, True), (False, False))
     scenario, names = "audit/mnist-backdoor", {"trial": "fedosd", "against": "retraining.on", "audit": "line"}

@@ -150,6 +150,22 @@ def test_a_rate_of_post_training_counts_where_its_models_are_compared() -> None:
     }
 
 
+def test_rates_of_trainings_count_too() -> None:
+    over: dict[str, Any] = {
+        "trainings": {"safari": {"grid": {"params.q": [0.5], "training.lr": [0.1, 0.2]}}},
+        "artefacts": {
+            "table1": {"scenarios": ["mnist-server-p5-s4-n50"]},
+            "q": {"trainings": ["safari.rates"]},
+            "verdicts": {"judges": ["table1"]},
+        },
+    }
+    plan = Plan({"preset": "paper", "papers": ["safari"], "overrides": {"safari": over}})
+    spec: Any = plan.job("publish", {"paper": "safari", "artefact": "verdicts"}).spec
+    assert spec.untuned["no-gain-where-clients-are-alike"] == {
+        "mnist-server-p5-s4-n50": "training.lr of FedAvg was chosen from 1 value, of SAFARI from 2"
+    }
+
+
 def test_where_all_points_are_shown_nothing_is_chosen() -> None:
     over = {"methods": {"fedosd.rates-free": {"settings": {"grid": {"recovery.lr": [0.025, 0.1]}}}}}
     plan = Plan({"preset": "reduced", "papers": ["fedosd"], "overrides": {"fedosd": over}})

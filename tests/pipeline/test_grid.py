@@ -354,12 +354,12 @@ def test_methods_that_are_compared_over_clients_are_tuned_on_as_many_points(
 
 def test_clients_forgotten_in_turn_share_partition_and_original_model_where_none_has_a_backdoor() -> None:
     planned = made("reduced")
-    made_of = {
+    stages = {
         artefact: [job.stage for job in planned.behind(planned.asked([f"fedosd_{artefact}"]))]
         for artefact in ("overall", "overall_pat20")
     }
-    number = {artefact: [of.count(stage) for stage in ("partition", "train")] for artefact, of in made_of.items()}
-    assert number == {"overall": [5, 10], "overall_pat20": [1, 2]}  # ω⁰ and FATS's, of five clients or for all of them
+    counts = {artefact: [of.count(stage) for stage in ("partition", "train")] for artefact, of in stages.items()}
+    assert counts == {"overall": [5, 10], "overall_pat20": [1, 2]}  # ω⁰ and FATS's, of five clients or for all of them
 
 
 # ---- methods that lack a phase -------------------------------------------------------------------------------------

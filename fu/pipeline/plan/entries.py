@@ -81,39 +81,40 @@ def _untuned(jobs: Jobs, paper: str, claim: artefacts.Claim) -> dict[str, str]:
     Nothing is chosen where all points are shown.
     """
     source = jobs.papers[paper]
-    shown, labels = source.artefacts[claim.artefact], {**source.trainings, **source.methods}
+    shown, labels = source.artefacts[claim.artefact], {ORIGINAL: "ω⁰"}
+    labels |= {name: entry.label for name, entry in (source.trainings | source.methods).items()}
     if not catalogue.chooses(shown.kind, shown.points):
         return {}
     p = plugins.params("claims", plugins.Choice(name=claim.kind, params=claim.params), f"{paper}: claims")
     own, *rivals = plugins.load("claims", claim.kind).operands(p)
-    found = {}
+    reasons = {}
     for scenario in claim.scenarios:
-        mine = _rates_tried(jobs, f"{paper}/{scenario}", own)
+        most = _rates_tried(jobs, f"{paper}/{scenario}", own)
         fewer = [
-            f"{key} of {labels[rival.method].label} was chosen from {counted(tried, 'value')}, "
-            f"of {labels[own.method].label} from {mine[key]}"
+            f"{key} of {labels[rival.method]} was chosen from {counted(tried, 'value')}, "
+            f"of {labels[own.method]} from {most[key]}"
             for rival in rivals
             if rival.method != own.method
             for key, tried in _rates_tried(jobs, f"{paper}/{scenario}", rival).items()
-            if tried < mine.get(key, 0)
+            if tried < most.get(key, 0)
         ]
         if fewer:
-            found[scenario] = "; ".join(fewer)
-    return found
+            reasons[scenario] = "; ".join(fewer)
+    return reasons
 
 
-def _rates_tried(jobs: Jobs, scope: str, one: Operand) -> dict[str, int]:
+def _rates_tried(jobs: Jobs, scope: str, operand: Operand) -> dict[str, int]:
     """Return how many values of each learning rate were tried; {} for retraining, and where nobody trains."""
-    points = [jobs.grid.trials[scope, point] for point in jobs.grid.names.get((scope, one.method), ())]
     rates: dict[str, set[float]] = {}
-    for point in points:
-        settings = point.settings
-        if point.method is None:
+    for point in jobs.grid.names.get((scope, operand.method), ()):
+        trial = jobs.grid.trials[scope, point]
+        settings = trial.settings
+        if trial.method is None:
             rates.setdefault(RATES["original"], set()).add(settings.training.lr)
-        elif not point.declared.get("RETRAINS"):
-            if settings.unlearning and any(estimates.trained(point).values()):
+        elif not trial.declared.get("RETRAINS"):
+            if settings.unlearning and any(estimates.trained(trial).values()):
                 rates.setdefault(RATES["unlearned"], set()).add(settings.unlearning.lr)
-            if one.stage == "recovered" and settings.recovery and point.leaves_rounds:
+            if operand.stage == "recovered" and settings.recovery and trial.leaves_rounds:
                 rates.setdefault(RATES["recovered"], set()).add(settings.recovery.lr)
     return {key: len(values) for key, values in rates.items()}
 
