@@ -154,6 +154,11 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
             f"{probe.replace('_', ' ')} {'> 100%' if one is None else f'{one:.0%}'}" for probe, one in probes.items()
         ]
         several.append(f"Resolution against {labels[reference]}, by probe: {', '.join(least)}.")
+        if scene.left.resolved(reference) and not scene.left.sharp(reference):
+            several.append(
+                f"Against {labels[reference]} no method is bounded: a method can prepare for every probe with a "
+                f"resolution within {MARGIN:.0%}."
+            )
     several += [
         f"Against {labels[one]} no method can be bounded: no control keeps a share of the client within {MARGIN:.0%}."
         for one in dict.fromkeys(method.reference for method in tested(entry) if not method.known)
@@ -179,7 +184,8 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         "lie further towards the original models (95% confidence for all methods and probes together; at most "
         f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models find with a power of "
         "95% at least, at the level that holds for all tests of methods together (95% confidence); only probes with a "
-        "resolution within that margin bound a method.",
+        "resolution within that margin bound a method, and only if a method cannot prepare for one of them: new images "
+        "with the trigger or, without a backdoor, altered or held-out samples.",
         "In parentheses: 95% intervals over models." if _intervals(entry) else "",
         *(audit.caveat for audit in entry.audits.values()),
     ]

@@ -15,6 +15,7 @@ from fu.audits.models import Floats
 
 MARGIN = 0.1  # the largest share of the client that may be left in a method that passes
 LINE = "line"  # the audit whose projections bound the share
+UNSEEN = {False: ("augmented", "held_out"), True: ("triggered", "triggered_altered")}  # probes, by whether attacked
 FOUND, BOUNDED, UNDECIDED, UNJUDGED = "found", "bounded below", "undecided", "not judged"
 Places = dict[str, Floats]  # projections [N] by kind of model: unlearned, retrained, original
 
@@ -24,18 +25,24 @@ class Left(NamedTuple):
 
     `power`: control -> probe -> how often, at least, so many models like its own are found. `resolution`: reference ->
     probe -> the least share that is found with a power of 95%, None: not even the largest. `bound`: method -> the share
-    that is left at most, None: it may be all; methods whose reference has no probe with a resolution within the margin,
-    or controls that `line` fails, are missing.
+    that is left at most, None: it may be all; methods whose reference has no `sharp` probes, or controls that `line`
+    fails, are missing. `unseen`: the probes that no method can prepare for.
     """
 
     power: dict[str, dict[str, float]]
     resolution: dict[str, dict[str, float | None]]
     bound: dict[str, float | None]
+    unseen: tuple[str, ...]
 
-    def sharp(self, reference: str) -> list[str]:
+    def resolved(self, reference: str) -> list[str]:
         """Return the probes on which a share within the margin would be found."""
         known = self.resolution.get(reference, {})
         return [probe for probe, least in known.items() if least is not None and least <= MARGIN]
+
+    def sharp(self, reference: str) -> list[str]:
+        """Return these probes, which bound a method; none, if a method can prepare for all of them."""
+        found = self.resolved(reference)
+        return found if {*found} & {*self.unseen} else []
 
 
 class Scene(NamedTuple):
@@ -60,7 +67,7 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
     """Return how much of the client is left in each method, and how little of it would be found."""
     level, places = LEVEL / max(len(families(frame, entry)[0]), 1), projections(frame, scenario)
     bounded = len(entry.scenarios) * sum(not one.known for one in tested(entry))
-    left = Left({}, {}, {})
+    left = Left({}, {}, {}, UNSEEN[scenario.attacked])
     for reference in entry.against:
         of = {one.name: one.left[1] for one in _with_a_share(entry, reference) if one.left and one.name in places}
         probes = next(([*places[name]] for name in of), [])

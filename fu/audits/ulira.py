@@ -50,7 +50,8 @@ from fu.audits.models import (
 LABEL = "U-LiRA"
 CAVEAT = (
     "U-LiRA: an attack that decides from the likelihood ratios of the client's samples whether a model has unlearned "
-    "the client or never had it; it also detects excessive forgetting."
+    "the client or never had it; it also detects excessive forgetting. In simulations the intervals of its TPR cover "
+    "it in 85% of cases with 8 models and in 94% with 32."
 )
 LEAST = 4  # two a half
 SCORE = "ulira_auc"

@@ -62,7 +62,7 @@ def test_words_name_the_resolution_and_audits_that_judge_nobody() -> None:
         "U-LiRA is not validated here on: noise.",
         "Line is not validated here on: retrain_mixed.",
     ]  # without a trigger no cheat
-    assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: forgotten 10%."]]
+    assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: augmented 10%."]]
     [words] = made(make_audit(), make_rows({"none": 0.0005})).words
     assert words[:2] == [
         "U-LiRA judges no method here: “None” fails it.",

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fu.artefacts import auditing
+from fu.artefacts import audit, auditing
 from fu.artefacts.auditing import Judged, audits, families
 from fu.artefacts.bounding import judge, remaining
 from fu.artefacts.entry import Entry, Method
@@ -54,7 +54,7 @@ def make_rows(p: Mapping[str, float] | None = None, at: Mapping[str, float] | No
         rows += [{**about, "metric": metric, "value": value} for metric, value in numbers.items()]
         kinds = {"unlearned": {**AT, **(at or {})}[name], "retrained": 0.0, "original": 100.0}
         rows += [
-            {**about, "metric": f"line: forgotten, {kind}", "run": run, "value": mean + place}
+            {**about, "metric": f"line: augmented, {kind}", "run": run, "value": mean + place}
             for kind, mean in kinds.items()
             for run, place in enumerate(PLACES)
         ]
@@ -160,14 +160,14 @@ def test_bounds_hold_for_all_methods_and_probes_of_a_table_together() -> None:
     assert remaining(rows, one, one.scenarios[0]).bound["good"] == 0.1
     assert remaining(rows, entry, entry.scenarios[0]).bound["good"] == 0.5
     line = rows[rows["metric"].str.startswith("line: ")]
-    two = pd.concat([rows, line.assign(metric=line["metric"].str.replace("forgotten", "triggered"))])
+    two = pd.concat([rows, line.assign(metric=line["metric"].str.replace("augmented", "held_out"))])
     assert remaining(two, one, one.scenarios[0]).bound["good"] == 0.5
 
 
 def test_power_is_at_the_level_of_the_tests_of_methods() -> None:
     left = remaining(make_rows({}, {"tenth": 2.0}), make_audit(), make_audit().scenarios[0])
     at = {number: share.power(PLACES + 2, PLACES, 0.05 / number) for number in (4, 10)}  # of methods, of controls
-    assert left.power["tenth"]["forgotten"] == at[4] > at[10]
+    assert left.power["tenth"]["augmented"] == at[4] > at[10]
 
 
 def test_random_weights_do_not_stand_in_for_a_control_with_all_of_the_client() -> None:
@@ -218,21 +218,21 @@ def test_a_control_that_an_audit_claims_to_find_counts_where_a_reference_has_non
 def test_the_resolution_is_the_least_share_that_has_power_and_bounds_are_of_probes_that_have_it() -> None:
     entry = make_audit()
     left = remaining(make_rows(), entry, entry.scenarios[0])
-    assert left.resolution == {"again": {"forgotten": 0.1}}
-    assert left.power["tenth"]["forgotten"] == 1.0
+    assert left.resolution == {"again": {"augmented": 0.1}}
+    assert left.power["tenth"]["augmented"] == 1.0
     assert left.bound["none"] == left.bound["good"] == 0.1
     assert left.bound["bad"] == 0.5  # 40 of 100
     assert left.bound["nothing"] is None
     blurred = make_rows(at={"tenth": 0.5})  # a twentieth of what it takes
     found = remaining(blurred, entry, entry.scenarios[0])
-    assert found.power["tenth"]["forgotten"] < 0.1
-    assert (found.resolution, found.bound) == ({"again": {"forgotten": 0.5}}, {})
+    assert found.power["tenth"]["augmented"] < 0.1
+    assert (found.resolution, found.bound) == ({"again": {"augmented": 0.5}}, {})
 
 
 def test_the_largest_bound_over_probes_counts() -> None:
     rows = make_rows()
     more = rows[rows["metric"].str.startswith("line: ")].copy()
-    more["metric"] = more["metric"].str.replace("forgotten", "triggered")
+    more["metric"] = more["metric"].str.replace("augmented", "held_out")
     hidden = (more["method"] == "good") & more["metric"].str.endswith("unlearned")
     more.loc[hidden, "value"] += 30
     entry = make_audit()
@@ -240,6 +240,20 @@ def test_the_largest_bound_over_probes_counts() -> None:
     assert (left.bound["good"], left.bound["none"]) == (0.5, 0.1)
     more.loc[hidden, "value"] += 70
     assert remaining(pd.concat([rows, more]), entry, entry.scenarios[0]).bound["good"] is None
+
+
+@pytest.mark.parametrize(
+    ("probe", "attacked", "bounded"),
+    [("forgotten", False, False), ("held_out", False, True), ("augmented", True, False), ("triggered", True, True)],
+)
+def test_nothing_is_bounded_by_probes_that_a_method_can_prepare_for(probe: str, attacked: bool, bounded: bool) -> None:
+    rows, entry = make_rows(), make_audit(scenarios=(scenario_of(attacked=attacked),))
+    rows["metric"] = rows["metric"].str.replace("augmented", probe)
+    left = remaining(rows, entry, entry.scenarios[0])
+    assert left.bound.get("good") == (0.1 if bounded else None)
+    assert ("good" in left.bound) == bounded
+    note = "Against Again no method is bounded: a method can prepare for every probe with a resolution within 10%."
+    assert (note in audit.make(rows, entry).body.replace("\n", " ")) == (not bounded)
 
 
 def test_an_independent_retraining_that_is_found_counts_against_its_own_reference_alone() -> None:

@@ -6,13 +6,14 @@ import pytest
 
 from fu.artefacts import clients
 from fu.artefacts.entry import Entry
+from tests.artefacts.factories import scenario_of
 from tests.artefacts.test_auditing import make_audit, make_rows
 
 NAMES = ("a", "b")
 
 
 def make_entry(names: tuple[str, ...] = NAMES, clients: int = 2) -> Entry:
-    entry = make_audit()
+    entry = make_audit(scenarios=(scenario_of(attacked=True),))
     laid = tuple(
         entry.scenarios[0].model_copy(update={"name": name, "at": {"client": number % clients, "share": 0.5}})
         for number, name in enumerate(names)
@@ -26,7 +27,7 @@ def rows(p: dict[str, float] | None = None, **at: dict[str, float]) -> pd.DataFr
     """Return the frame of both scenarios; `at`: where a method's models lie there (0 to 100); `p`: in the second."""
     parts = [make_rows(p if name == "b" else None, at.get(name)).assign(scenario=name) for name in NAMES]
     frame = pd.concat(parts, ignore_index=True)
-    return frame.assign(metric=frame["metric"].str.replace("line: forgotten", "line: triggered"))
+    return frame.assign(metric=frame["metric"].str.replace("line: augmented", "line: triggered"))
 
 
 def test_positions_are_shares_of_the_way_from_retrained_to_original_models() -> None:
