@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from fu.pipeline.cli import show
 from fu.pipeline.documents import pages, reference, reproduced
 from fu.pipeline.plan.plan import Plan
+from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.digest import ROOT
 from fu.pipeline.settings.papers import read_yaml
 from tests.factories import make_task
@@ -103,6 +104,17 @@ def test_the_tour_quotes_settings_and_code_as_they_are() -> None:
     assert textwrap.indent(code, "    ") in (ROOT / "fu/evaluation/measure.py").read_text()
     ((path, line),) = re.findall(r"^`(fu/\S+)` change `(.*?)` to", TOUR, re.M)
     assert line in (ROOT / path).read_text()
+
+
+def test_the_readme_calls_the_same_methods_second_hand_as_their_files_do() -> None:
+    table = README.split("| method | paper | implemented from |")[1].split("\n\n")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:-1]]  # the last one: baselines, controls
+    stated = {name: source.startswith("second-hand") for names, _, source in rows for name in names.split(", ")}
+    files = {name: {"NoT": "weight_negation"}.get(name, name.lower()) for name in stated}
+    sources = {one: catalogue.declared("methods", one)["FIDELITY"]["source"] for one in catalogue.available("methods")}
+    assert stated == {name: sources[file] == "second-hand" for name, file in files.items()}
+    published = {one for one, source in sources.items() if source not in {"ours", "code"}} - {"retrain"}
+    assert {one.removesuffix("_as_published") for one in published} <= {*files.values()}
 
 
 def test_help_lists_every_target_of_make() -> None:
