@@ -61,6 +61,9 @@ def request(settings: Settings, entry: Method, where: str) -> None:
         raise UserError(f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {able}.")
     if declared.get("IMAGES") and about(settings.data.dataset).text:
         raise UserError(f"{where}: {entry.plugin} needs images, but {settings.data.dataset} has text.")
+    needed, recorder = sorted(catalogue.needs(entry.plugin)), training.method.name
+    if needed and catalogue.declared("training", recorder).get("RECORDS") is False:
+        raise UserError(f"{where}: {entry.plugin} needs the history {needed[0]!r}, which {recorder} cannot record.")
     fits("methods", Choice(name=entry.plugin, params=entry.params), settings, where)
     if declared.get("MOMENTUM") and phase.momentum:
         raise UserError(f"{where}: unlearning.momentum: {entry.plugin} has its own momentum; allowed: 0.")
