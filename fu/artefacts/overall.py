@@ -39,6 +39,7 @@ ERROR = 0.05  # family-wise error rate of the intervals
 RETRAINING, FINE_TUNING = "retraining", "fine-tuning"  # what a difference is from
 SIMILAR, UNLIKE, BETTER, WORSE, UNDECIDED = "like retraining", "unlike retraining", "better", "worse", "undecided"
 COLUMNS = ["method", "metric", "against", "mean", "low", "high", "margin", "verdict", "clients", "runs"]
+COLUMNS += ["std_clients", "std_seeds"]
 BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": 3, "linestyle": "none"}
 SIGNS = {
     UNLIKE: BLACK,
@@ -53,6 +54,7 @@ READ = (
     f"repeats by at most the margin. {LIKE}, grey: like retraining (the interval lies within the margin). Bold: unlike "
     "retraining (it lies outside). Otherwise undecided."
 )
+SPREAD = "Deviations: of the clients' mean differences from retraining, and of the seeds of a client, pooled."
 BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
 COST = (
     f"Costs are those of unlearning and post-training, means over runs. {BEFOREHAND} Bold: on the Pareto front of "
@@ -67,7 +69,10 @@ Labels = Mapping[str, str]  # of the methods
 
 
 class Difference(NamedTuple):
-    """Mean difference of a method over clients, its confidence interval, the margin (NaN: none) and the verdict."""
+    """Mean difference of a method over clients, its confidence interval, the margin (NaN: none) and the verdict.
+
+    `std_clients`: deviation of the clients' means; `std_seeds`: of a client's seeds, pooled; NaN where there is one.
+    """
 
     mean: float
     low: float
@@ -76,6 +81,8 @@ class Difference(NamedTuple):
     verdict: str
     clients: int
     runs: int
+    std_clients: float
+    std_seeds: float
 
 
 Differences = dict[tuple[str, str, str], Difference]  # by method, metric and what they are from
@@ -101,13 +108,15 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     }
     if _baseline(entry):
         tables["difference from fine-tuning"] = _table(entry, labels, known, FINE_TUNING)
+    tables["deviation over clients, over seeds"] = _spread(entry, labels, known)
     shown = [(f"{_family(entry)}: {label}", table) for label, table in tables.items()]
-    names = tuple(label.replace(" ", "-") for label in tables)
+    names = tuple(label.replace(",", "").replace(" ", "-") for label in tables)
     clients = len({scenario.at[str(entry.x)] for scenario in entry.scenarios})
     text = notes.joined(
         entry,
         READ.format(clients=clients, number=len(known)),
         BEATS if _baseline(entry) else "",
+        SPREAD,
         COST.format(metric=_tested(entry)[0].label),
         LOST if any(one.clients < clients for one in known.values()) else "",
         notes.no_backdoor(entry, notes.original_asr(frame)),
@@ -151,7 +160,8 @@ def differences(values: pd.DataFrame, entry: Entry) -> Differences:
     clients = {scenario.at[str(entry.x)] for scenario in entry.scenarios}
     known: Differences = {}
     for (name, metric_name, reference), runs in paired.items():
-        means = runs.groupby(level="client", sort=False).mean().tolist()
+        each = runs.groupby(level="client", sort=False)
+        means, spread = each.mean().tolist(), (float(each.mean().std()), float(each.var().mean()) ** 0.5)
         low, high = _interval(means, ERROR / len(paired)) if len(means) == len(clients) else (nan, nan)
         if reference == RETRAINING:
             margin = margins[name, metric_name]
@@ -160,7 +170,7 @@ def differences(values: pd.DataFrame, entry: Entry) -> Differences:
             margin = nan
             word = better(low, high, signs[metric_name])
         mean = fmean(means) if means else nan
-        known[name, metric_name, reference] = Difference(mean, low, high, margin, word, len(means), len(runs))
+        known[name, metric_name, reference] = Difference(mean, low, high, margin, word, len(means), len(runs), *spread)
     return known
 
 
@@ -258,6 +268,18 @@ def _table(entry: Entry, labels: Labels, known: Differences, reference: str) -> 
         of = {metric: known.get((method.name, metric.name, reference)) for metric in _tested(entry)}
         cells = {metric.label: _cell(metric, one) for metric, one in of.items() if one}
         rows += [{"Method": labels[method.name], **cells}] if cells else []
+    return grid(rows)
+
+
+def _spread(entry: Entry, labels: Labels, known: Differences) -> pd.DataFrame:
+    """Return a row for each method: how its differences from retraining vary over clients, and over seeds."""
+    rows = []
+    for method in _shown(entry):
+        row = {"Method": labels[method.name]}
+        for metric in _tested(entry):
+            one, digits = known[method.name, metric.name, RETRAINING], 3 if metric.unit == "fraction" else 2
+            row[metric.label] = ", ".join(plus_minus(std, digits=digits) for std in (one.std_clients, one.std_seeds))
+        rows.append(row)
     return grid(rows)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -79,6 +80,19 @@ def test_a_difference_is_a_mean_over_clients_with_an_interval_over_them() -> Non
     half = HALF * 0.0002**0.5
     assert (far["low"], far["mean"], far["high"]) == pytest.approx((-0.3 - half, -0.3, -0.3 + half), rel=1e-5)
     assert {near["clients"], far["clients"]} == {5}
+
+
+def test_deviations_over_clients_stand_apart_from_those_over_seeds() -> None:
+    alone = made(make_overall(), make_rows())
+    assert row_of(alone, "near", "asr")["std_clients"] == pytest.approx(0.00005**0.5)
+    assert np.isnan(row_of(alone, "near", "asr")["std_seeds"])
+    frame = make_rows(0, 1)
+    unlike = (frame["method"] == "near") & (frame["metric"] == "asr") & (frame["seed"] == 1)
+    frame.loc[unlike, "value"] += 0.02  # of each client .01 below and above its mean
+    both = made(make_overall(0, 1), frame)
+    row = row_of(both, "near", "asr")
+    assert (row["std_clients"], row["std_seeds"]) == pytest.approx((0.00005**0.5, 0.02 / 2**0.5))
+    assert "0.007, 0.014" in both.body.split("## Each: deviation over clients, over seeds")[1].split("\n")[4]
 
 
 def test_verdicts() -> None:
@@ -161,7 +175,7 @@ def test_panels_show_verdicts_the_front_of_costs_and_differences_with_their_inte
     ]
     near, far, _ = cells(retraining)[1:]
     assert (near, far[1]) == (["Near", "0.020 (0.002 to 0.038) ≈", "0.000"], "**0.300 (0.265 to 0.335)**")
-    near, far = cells(tuned)[1:]
+    near, far = cells(tuned.split("## ")[0])[1:]
     assert near[1] == "**-0.480 (-0.600 to -0.360)**"
     assert far[2].endswith(" (worse)")
 
@@ -216,5 +230,6 @@ def test_without_fine_tuning_there_is_no_such_panel() -> None:
     assert [label for label, _ in result.panels or ()] == [
         "Each: verdicts",
         "Each: difference from retraining",
+        "Each: deviation over clients, over seeds",
     ]
     assert "fine-tuning" not in result.body
