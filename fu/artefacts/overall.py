@@ -8,7 +8,7 @@ with a simultaneous level of 95% for all differences of the table (Bonferroni).
 
 from collections.abc import Mapping
 from itertools import product
-from math import isnan, nan
+from math import inf, isnan, nan
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ SIGNS = {
     SIMILAR: {**BLACK, "markerfacecolor": "0.7"},
     UNDECIDED: {**BLACK, "markerfacecolor": "white"},
 }
+NOTHING = "–"
 LINE: dict[str, Any] = {"color": "0.25", "linewidth": 1}
 BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
@@ -55,7 +56,10 @@ READ = (
     "retraining (it lies outside). Otherwise undecided."
 )
 SPREAD = "Deviations: of the clients' mean differences from retraining, and of the seeds of a client, pooled."
-BEATS = "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0."
+BEATS = (
+    "Differences from fine-tuning: bold if better, marked if worse, as the interval excludes 0; in the column “better "
+    "than fine-tuning” bold only if the method costs no more client rounds."
+)
 COST = (
     f"Costs are those of unlearning and post-training, means over runs. {BEFOREHAND} Bold: on the Pareto front of "
     "client rounds and the distance from retraining in {metric}. Grid: number of settings from which each method's were"
@@ -242,7 +246,9 @@ def _verdicts(entry: Entry, labels: Labels, known: Differences, costs: Costs) ->
         row = {"Method": labels[method.name]}
         row |= {f"{word.capitalize()} in": _where(entry, known, method, RETRAINING, word) for word in (SIMILAR, UNLIKE)}
         if baseline:
-            row["Better than fine-tuning in"] = _where(entry, known, method, FINE_TUNING, BETTER)
+            text = _where(entry, known, method, FINE_TUNING, BETTER)
+            dearer = rounds.get(method.name, inf) > rounds.get(baseline.name, 0)
+            row["Better than fine-tuning in"] = text if dearer or text == NOTHING else f"**{text}**"
             row["Worse in"] = _where(entry, known, method, FINE_TUNING, WORSE)
         text = f"{rounds[method.name]:.4g}" if method.name in rounds else "–"
         row["Client rounds"] = f"**{text}**" if method.name in best else text
@@ -259,7 +265,7 @@ def _verdicts(entry: Entry, labels: Labels, known: Differences, costs: Costs) ->
 def _where(entry: Entry, known: Differences, method: Method, reference: str, word: str) -> str:
     """Return the labels of the metrics for which a method has this verdict."""
     of = {metric.label: known.get((method.name, metric.name, reference)) for metric in _tested(entry)}
-    return ", ".join(label for label, one in of.items() if one and one.verdict == word) or "–"
+    return ", ".join(label for label, one in of.items() if one and one.verdict == word) or NOTHING
 
 
 def _table(entry: Entry, labels: Labels, known: Differences, reference: str) -> pd.DataFrame:

@@ -169,10 +169,13 @@ def test_panels_show_verdicts_the_front_of_costs_and_differences_with_their_inte
     assert head[1:5] == ["Like retraining in", "Unlike retraining in", "Better than fine-tuning in", "Worse in"]
     assert head[5:] == ["Client rounds", "× fine-tuning", "Seconds", "Grid"]
     assert lines == [
-        ["Near", "ASR", "–", "ASR", "–", "**10**", "0.50", "–", "1"],
-        ["Far", "–", "ASR, R-Acc", "ASR", "R-Acc", "**5**", "0.25", "–", "1"],
+        ["Near", "ASR", "–", "**ASR**", "–", "**10**", "0.50", "–", "1"],
+        ["Far", "–", "ASR, R-Acc", "**ASR**", "R-Acc", "**5**", "0.25", "–", "1"],
         ["Tuned", "–", "ASR", "–", "–", "20", "1.00", "–", "1"],
     ]
+    rows = make_rows()
+    rows.loc[(rows["method"] == "near") & (rows["metric"] == "client_rounds"), "value"] = 21
+    assert cells(made(make_overall(), rows).body.split("## Each: difference")[0])[1][3] == "ASR"  # dearer than tuning
     near, far, _ = cells(retraining)[1:]
     assert (near, far[1]) == (["Near", "0.020 (0.002 to 0.038) ≈", "0.000"], "**0.300 (0.265 to 0.335)**")
     near, far = cells(tuned.split("## ")[0])[1:]
