@@ -41,10 +41,10 @@ CLAIMS = {
 SCENARIOS = {"cifar10": "CIFAR-10", "mnist-iid": "MNIST, IID", "mnist-pat50": "MNIST, Pat-50"}
 
 
-def run_of(folder: Path, lines: list[str], name: str = "mine", seeds: int = 3) -> reproduced.Run:
+def run_of(folder: Path, lines: list[str], name: str = "mine", seeds: int = 3, **about: Any) -> reproduced.Run:
     labels = {key: {"label": label, "data": label.split(",")[0]} for key, label in SCENARIOS.items()}
     text = "\n".join([HEAD, *lines]) + "\n"
-    write(folder, "fedosd", name, {reproduced.CSV: text}, scenarios=labels, seeds=[*range(seeds)])
+    write(folder, "fedosd", name, {reproduced.CSV: text}, scenarios=labels, seeds=[*range(seeds)], **about)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(papers, "read_paper", lambda _: {"claims": CLAIMS})
         return next(run for run in reproduced.runs(kept(folder)) if run.of.name == name)
@@ -97,8 +97,18 @@ def test_a_claim_is_counted_once_as_judged_with_the_most_seeds(tmp_path: Path) -
     two = [run_of(tmp_path, few), run_of(tmp_path, many, "more", 10)]
     assert reproduced.counted(two, own=False) == [4, 2, 1, 1, 0]
     assert reproduced.counted(two[::-1], own=False) == [4, 2, 1, 1, 0]
-    scale = "MNIST, IID; preset reduced, "
-    assert f"{scale}3 seeds / {scale}10 seeds |" in reproduced.page(two)
+    scale, page = "MNIST, IID; preset reduced, ", reproduced.page(two).splitlines()
+    assert any(line.endswith(f"{scale}3 seeds / {scale}10 seeds |") for line in page)
+    again = r"| fedosd | A \| a. | undecided (preset reduced, 3 seeds) | does not hold (preset reduced, 10 seeds) |"
+    assert [line for line in page if line.startswith("| fedosd |")] == [again]
+
+
+def test_a_run_at_the_scale_of_the_paper_counts_before_one_of_more_seeds(tmp_path: Path) -> None:
+    few = ["a,,holds,,,,,3,,,,,,,A | a.,section 1,table8,limit"]
+    many = ["a,,does not hold,,,,,10,,,,,,,A | a.,section 1,table8,limit"]
+    two = [run_of(tmp_path, many, "more", 10), run_of(tmp_path, few, preset="paper")]
+    assert reproduced.judged(two)["verdict"].tolist() == ["holds"]
+    assert reproduced.judged(two)["run"].tolist() == ["mine"]
 
 
 def test_a_verdict_on_a_claim_that_has_changed_since_is_named_and_does_not_count(tmp_path: Path) -> None:
@@ -112,6 +122,13 @@ def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
     assert "Commit c0ffee, edited. On a loaded machine." in reproduced.results(kept(tmp_path)).splitlines()
     (folder / "table8.csv").write_text("b\n")
     assert "**Not as it was kept**: table8.csv was edited." in reproduced.results(kept(tmp_path)).splitlines()
+
+
+def test_the_page_of_results_adds_up_the_known_hours(tmp_path: Path) -> None:
+    for name, hours in (("one", 1.25), ("two", 2.5), ("three", None)):
+        write(tmp_path, "fedosd", name, {"table8.csv": "a\n"}, hours=hours)
+    spent = "In all 3.75 hours, of 2 of the 3 runs; of the others none are known."
+    assert spent in reproduced.results(kept(tmp_path)).splitlines()
 
 
 def test_verdicts_that_were_edited_since_are_not_counted(tmp_path: Path) -> None:
