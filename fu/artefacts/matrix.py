@@ -84,7 +84,8 @@ FLOOR = (
 )
 WRITTEN = (
     "Implemented from: the paper, the authors' code or both; second-hand: from an abstract, others' descriptions or "
-    "unofficial copies; ours: no paper (docs/plugins/methods.md)."
+    "unofficial copies; ours: no paper (docs/plugins/methods.md). Grid: number of settings from which the method's were "
+    "chosen."
 )
 UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
@@ -241,12 +242,13 @@ def _panel(entry: Entry, found: pd.DataFrame, known: Evaluated, scenario: Scenar
     cells = {(row["method"], row["metric"]): row for row in here.to_dict("records")}
     trials, heads = dict(models(entry, scenario)), _heads(entry, here)
     written = {method.name: method.fidelity for method in entry.methods}
+    grids = {one.name: len(one.trials[scenario.name]) for one in entry.methods if one.name not in entry.against}
     rows = []
     for name, (label, names) in _rows(entry, scenario).items():
         last = [(scenario.name, one, trials[one].name, [*trials[one].models][-1]) for one in names]
         diverged, of = sum(len(known.lost.get(model, {})) for model in last), len(entry.seeds) * len(names)
         row = {"Method": label + (f" ({diverged} of {of} diverged)" if 0 < diverged < of else "")}
-        row["Implemented from"] = written.get(name) or "–"
+        row["Implemented from"], row["Grid"] = written.get(name) or "–", str(grids.get(name, "–"))
         for metric, head in heads.items():
             cell = cells.get((name, metric.name), {"n": 0})
             row[head] = _number(metric, cell["mean"]) if cell["n"] else "–"

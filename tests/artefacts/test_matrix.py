@@ -283,13 +283,14 @@ def test_the_table_says_what_is_like_retraining_and_bolds_nobody() -> None:
     result = made(entry, make_rows())
     head, original, again, near, far, *_ = cells(result.body)
     shown = ["ASR", "R-Acc ≈", "Distance", "V", "S", "Q", "Client-rounds", "Bytes stored", "Seconds"]
-    assert head == ["Method", "Implemented from", *shown]
-    assert original[:4] == ["ω⁰", "–", "0.850", "0.500 ≈"]
-    assert again[:5] == ["Retraining, 3 repeats", "–", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
-    assert again[5:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]
+    assert head == ["Method", "Implemented from", "Grid", *shown]
+    assert original[:5] == ["ω⁰", "–", "–", "0.850", "0.500 ≈"]
+    assert again[:6] == ["Retraining, 3 repeats", "–", "–", "0.170 ±0.028", "0.500 ±0.100", "5.00 ±0.00"]
+    assert again[6:] == ["0.00 ±3.00", "29.00 ±1.50", "4.53 ±1.17", "7 ±0", "100 ±0", "4.00 ±0.00"]
     assert near == [
         "Near",
         "second-hand",
+        "1",
         "0.230 ≈",
         "0.500 ≈",
         "5.00 ≈",
@@ -300,14 +301,14 @@ def test_the_table_says_what_is_like_retraining_and_bolds_nobody() -> None:
         "100",
         "4.00",
     ]
-    assert far[:5] == ["Far", "–", "0.250", "0.900", "6.00"]
+    assert far[:6] == ["Far", "–", "1", "0.250", "0.900", "6.00"]
     assert "**" not in result.body
 
 
 def test_a_method_that_diverged_has_no_numbers() -> None:
     result = made(make_matrix(), diverge(make_rows(), "near", 0, 1))
     [near] = [line for line in cells(result.body) if line[0] == "Near"]
-    assert near[2:] == ["diverged", *["–"] * 8]
+    assert near[2:] == ["1", "diverged", *["–"] * 8]
     assert [text.get_text() for text in result.figure.axes[0].texts] == ["diverged"]
 
 
