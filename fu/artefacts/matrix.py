@@ -84,8 +84,8 @@ FLOOR = (
 )
 WRITTEN = (
     "Implemented from: the paper, the authors' code or both; second-hand: from an abstract, others' descriptions or "
-    "unofficial copies; ours: no paper (docs/plugins/methods.md). Grid: number of settings from which the method's were "
-    "chosen."
+    "unofficial copies; ours: no paper (docs/plugins/methods.md). Grid: number of settings from which the method's "
+    "were chosen."
 )
 UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
