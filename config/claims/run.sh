@@ -36,7 +36,7 @@ audit backdoor-32 verdicts remains controls harm settles exposed relearning
 fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs fig4-six-seeds verdicts fig4
 tradeoffs fig5-six-seeds verdicts fig5
-tradeoffs mnist-ten-seeds verdicts fig4 fig5 table1 bounds
+tradeoffs bounds verdicts bounds
 fedosd table8-twenty-seeds verdicts table8
 tradeoffs groups verdicts table2 section7_3
 END
