@@ -32,7 +32,6 @@ safari mnist-corollary-rate verdicts q
 fedosd mnist-claims verdicts projection mnist_curves table3 table5
 safari cifar10-reduced verdicts table2 fig3 fig4
 safari cifar10-thirteen-seeds verdicts fig3
-audit backdoor-32 verdicts remains controls harm settles exposed relearning
 fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs fig4-six-seeds verdicts fig4
 tradeoffs fig5-six-seeds verdicts fig5
