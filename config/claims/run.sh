@@ -34,7 +34,7 @@ safari cifar10-reduced verdicts table2 fig3 fig4
 safari cifar10-thirteen-seeds verdicts fig3
 fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs fig4-six-seeds verdicts fig4
-tradeoffs fig5-six-seeds verdicts fig5
+tradeoffs fig5-five-seeds verdicts fig5
 tradeoffs bounds verdicts bounds
 fedosd table8-twenty-seeds verdicts table8
 tradeoffs groups verdicts table2 section7_3
