@@ -21,6 +21,7 @@ from fu.federation.heads import head_of
 from fu.federation.network import Network
 
 RIDGE = 0.1  # penalty per sample, for features of variance 1 (our choice)
+RARE = 0.02  # a feature needs more than this share of the samples to set its deviation (our choice)
 HEAD, MEMBERS = "head_", "members"
 EVALUATED = ("held_out", "triggered")  # probes that the classifier is evaluated on, if present
 Probes = Mapping[str, tuple[Tensor, Tensor]]
@@ -56,12 +57,17 @@ def logits(network: Network, theta: Tensor, data: ClientData, probes: Probes) ->
 def fitted(x: Tensor, y: Tensor, classes: int, of: Tensor) -> Tensor:
     """Return the outputs [m, C] for features `of` [m, h] of a ridge regression of one-hot labels y [n] on x [n, h].
 
-    Features are centred and scaled by those of x; the intercept is not penalised. Features that are not finite give
-    outputs that are not.
+    Features are centred and scaled by those of x, unless so few samples set their deviation that it says nothing of
+    further ones: these features, and constant ones, are left out. The intercept is not penalised. Features that are not
+    finite give outputs that are not.
     """
     x, of = x.double(), of.double()
-    mean, scale = x.mean(0), x.std(0, correction=0).clamp_min(1e-6)
-    x, of = (x - mean) / scale, (of - mean) / scale
+    mean = x.mean(0)
+    x, of = x - mean, of - mean
+    variance = x.square().mean(0)
+    rare = variance.square() <= RARE * x.pow(4).mean(0)  # samples that set it: n variance^2 / mean of fourth powers
+    scale = variance.sqrt().masked_fill(rare, torch.inf)
+    x, of = x / scale, of / scale
     target = nn.functional.one_hot(y, classes).double()
     gram = x.T @ x + RIDGE * len(x) * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
     weights = torch.linalg.solve(gram, x.T @ target)

@@ -5,7 +5,8 @@ logit. The forgotten clients train on KL(teacher || student) over their own samp
 rounds of unlearning (the authors' script: one); their models are averaged, and post-training follows. The authors' code
 was read, and the paper's abstract (arXiv 2408.07587). The code uses Adam (learning rate 1e-4, batches of 32, one
 epoch); here the optimiser is the scenario's, at the rate that the common rule selects; where the scenario gives
-post-training no rate of its own, at the same rate (the authors' script: .1).
+post-training no rate of its own, at the same rate (the authors' script: .1). Their post-training ends once the utility
+is recovered; here it has as many rounds as any method's.
 
 Stores nothing; communicates one model up and down per forgotten client and round: the first is also the teacher.
 """

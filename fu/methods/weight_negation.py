@@ -3,8 +3,9 @@
 At the start w_1 <- -w_1, where w_1 is the weight tensor of the first layer, a convolution or a fully connected layer;
 its bias stays (according to summaries of Khalil et al. 2025, any layers may be negated, and the first is recommended).
 In every round the retained clients then fine-tune the model. The paper's abstract and summaries were read; no code of
-its authors was found. The re-implementation in PUF's code (Mora et al. 2025) does the same. Stores nothing;
-communicates one model up and down per client and round. Reads no data of forgotten clients.
+its authors was found. The re-implementation in PUF's code (Mora et al. 2025) negates the same weights; its rounds end
+once the test accuracy reaches that of retraining. Stores nothing; communicates one model up and down per client and
+round. Reads no data of forgotten clients.
 """
 
 from pydantic import BaseModel

@@ -26,6 +26,16 @@ def test_neither_unit_nor_origin_of_a_feature_matters() -> None:
     torch.testing.assert_close(fitted(x * 50 + 7, y, 3, of * 50 + 7), fitted(x, y, 3, of), rtol=1e-4, atol=1e-4)
 
 
+def test_a_unit_that_hardly_any_fitted_sample_activates_does_not_count() -> None:
+    x, y = torch.randn(100, 3), torch.arange(100) % 3
+    of, unit = torch.randn(5, 3), torch.zeros(100, 1)
+    expected = fitted(x, y, 3, of)
+    for active, counts in ((0, False), (1, False), (2, True)):  # of 100: about as many set the deviation
+        unit[:active] = 0.001
+        both = fitted(torch.cat([x, unit], 1), y, 3, torch.cat([of, torch.full((5, 1), 2.0)], 1))
+        assert torch.allclose(both, expected) is not counts
+
+
 @pytest.mark.parametrize("wrong", [torch.inf, torch.nan])
 def test_what_is_not_finite_stays_so_and_counts_as_diverged(wrong: float) -> None:
     assert not fitted(X, Y, 2, torch.tensor([[wrong]])).isfinite().any()

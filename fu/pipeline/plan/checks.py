@@ -56,6 +56,13 @@ def request(settings: Settings, entry: Method, where: str) -> None:
     if entry.plugin is None or asked is None or phase is None:
         return
     declared = catalogue.declared("methods", entry.plugin)
+    resumes = catalogue.defines("methods", entry.plugin, "again")
+    if asked.requests > 1 and not resumes and not declared.get("REQUESTS"):
+        raise UserError(f"{where}: data.forget.requests: {entry.plugin} supports only one request; allowed: 1.")
+    if asked.requests > 1 and not resumes and phase.lr_decay != 1:
+        raise UserError(
+            f"{where}: unlearning.lr_decay: {entry.plugin} starts anew at each of several requests; allowed: 1."
+        )
     if asked.samples and not declared.get("SAMPLES"):
         able = supporting("methods", "SAMPLES")
         raise UserError(f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {able}.")
@@ -80,8 +87,6 @@ def request(settings: Settings, entry: Method, where: str) -> None:
             f"{where}: unlearning.{other[0]}: {entry.plugin} continues the training; "
             f"allowed: {getattr(training, other[0])}, as in training."
         )
-    if asked.requests > 1 and not catalogue.defines("methods", entry.plugin, "again"):
-        raise UserError(f"{where}: data.forget.requests: {entry.plugin} supports only one request; allowed: 1.")
     completes = catalogue.defines("methods", entry.plugin, "done")
     if completes and phase.rounds != training.rounds * asked.requests:
         raise UserError(
