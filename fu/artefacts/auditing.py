@@ -7,6 +7,7 @@ themselves.
 """
 
 from collections.abc import Collection, Mapping
+from math import nan
 from typing import NamedTuple
 
 import pandas as pd
@@ -101,12 +102,12 @@ def unfit(entry: Entry, reference: str, found: Mapping[str, bool | None], sees: 
 
 
 def diverged(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> set[str]:
-    """Return the methods with fewer complete repeats than another method or control that has the same reference."""
+    """Return the methods with fewer complete repeats than some control that has the same reference."""
     rows, number = frame[(frame["scenario"] == scenario.name) & (frame["metric"] == MODELS)], dict[str, float]()
     whole, several = dict(zip(rows["method"], rows["value"], strict=True)), tested(entry)
-    for method in several:
+    for method in (one for one in several if one.known):
         number[method.reference] = max(number.get(method.reference, 0), whole.get(method.name, 0))
-    return {one.name for one in several if one.name in whole and whole[one.name] < number[one.reference]}
+    return {one.name for one in several if whole.get(one.name, nan) < number.get(one.reference, 0)}
 
 
 def silent(entry: Entry, name: str, fails: Mapping[str, str]) -> list[str]:

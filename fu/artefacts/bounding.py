@@ -11,7 +11,7 @@ import pandas as pd
 from fu.artefacts.auditing import LEVEL, Judged, audits, controls, diverged, families, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Scenario
 from fu.audits import share
-from fu.audits.models import Floats
+from fu.audits.models import Floats, smallest_p
 
 MARGIN = 0.1  # the largest share of the client that may be left in a method that passes
 LINE = "line"  # the audit whose projections bound the share
@@ -72,12 +72,7 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
         of = {one.name: one.left[1] for one in _with_a_share(entry, reference) if one.left and one.name in places}
         probes = next(([*places[name]] for name in of), [])
         for name in of:
-            left.power[name] = {
-                probe: share.power(
-                    places[name][probe]["unlearned"], places[name][probe]["retrained"], level / len(probes)
-                )
-                for probe in probes
-            }
+            left.power[name] = {probe: power(places[name][probe], level, len(probes)) for probe in probes}
         least = {probe: share.resolution({of[name]: left.power[name][probe] for name in of}) for probe in probes}
         if least:
             left.resolution[reference] = least
@@ -88,6 +83,13 @@ def remaining(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> Left:
             bounds = [share.bound(own[probe], known[probe], LEVEL / max(bounded, 1) / len(probes)) for probe in sharp]
             left.bound[method.name] = max(filter(None, bounds)) if all(bounds) else None
     return left
+
+
+def power(places: Places, level: float, probes: int) -> float:
+    """Return how often, at least, such models are found at the level of a test; never, if no p-value is below it."""
+    control, retrained = places["unlearned"], places["retrained"]
+    able = smallest_p(min(len(control), len(retrained))) < level
+    return share.power(control, retrained, level / probes) if able else 0.0
 
 
 def projections(frame: pd.DataFrame, scenario: Scenario) -> dict[str, dict[str, Places]]:

@@ -4,9 +4,9 @@ The model w is frozen. The most sensitive layers get an adapter A, zero at first
 change; the retained clients train A by FedAvg, and the model is w + A. Dropping A restores w. In our reading the most
 sensitive layers change most (mean |Delta| over weights and clients) when the retained clients train from w for a round.
 The abstract, summaries and the authors' code were read. That code measures the change during the original training, of
-the last client of a round, as the norm of the rows' L1 distances, in which large layers rank higher; it names the layers by hand
-(LeNet-5: the first convolution and the head) and gives them low-rank adapters (LoRA, rank 16, dropout .1) instead,
-which in these two layers leave every weight free (`density: 1`).
+the last client of a round, as the norm of the rows' L1 distances, in which large layers rank higher; it names the
+layers by hand (LeNet-5: the first convolution and the head) and gives them low-rank adapters (LoRA, rank 16, dropout
+.1) instead, which in these two layers leave every weight free (`density: 1`).
 
 Stores a mask [d]; communicates one model up and down per client and round, and once more per client of the first round.
 """

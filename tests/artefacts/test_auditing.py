@@ -150,7 +150,7 @@ def test_a_method_of_which_a_run_diverged_is_found_unless_its_controls_lost_it_t
     rows = make_rows()
     rows.loc[(rows["method"] == "good") & (rows["metric"] == "repeats"), "value"] = 7.0
     assert said(rows)["good"] == "found"
-    rows.loc[rows["metric"] == "repeats", "value"] = 7.0  # as where a retrained model diverged
+    rows.loc[(rows["metric"] == "repeats") & (rows["method"] != "bad"), "value"] = 7.0  # those of all controls
     assert said(rows)["good"] == "bounded below 10%"
 
 
@@ -168,6 +168,13 @@ def test_power_is_at_the_level_of_the_tests_of_methods() -> None:
     left = remaining(make_rows({}, {"tenth": 2.0}), make_audit(), make_audit().scenarios[0])
     at = {number: share.power(PLACES + 2, PLACES, 0.05 / number) for number in (4, 10)}  # of methods, of controls
     assert left.power["tenth"]["augmented"] == at[4] > at[10]
+
+
+def test_where_no_p_value_can_be_small_enough_there_is_no_power() -> None:
+    rows = make_rows()
+    for runs, power in ((4, 0.0), (5, 1.0)):  # smallest p: 1/36, 1/120; of each of four tests: 1/80
+        few = rows[rows["run"].isna() | (rows["run"] < runs)]
+        assert remaining(few, make_audit(), make_audit().scenarios[0]).power["all"]["augmented"] == power
 
 
 def test_random_weights_do_not_stand_in_for_a_control_with_all_of_the_client() -> None:

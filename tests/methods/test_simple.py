@@ -103,7 +103,7 @@ def test_in_pufs_regular_round_the_forgotten_clients_updates_are_subtracted(rate
 
 def test_in_pufs_special_round_the_forgotten_clients_are_alone_and_later_the_retained_ones() -> None:
     task = make_task(forgetting_two())
-    first, second, third = (s.theta for s in states_of(puf, task, 2, unlearning_rate=2, round="special"))
+    first, second, third = (s.theta for s in states_of(puf, task, 2, round="special"))
     each = forgetting_two().local_updates(first, [1, 3], 0).delta
     torch.testing.assert_close(second, first - 2 * (12 * each[0] + 8 * each[1]) / 20, rtol=1e-5, atol=1e-5)
     delta = forgetting_two().local_updates(second, [0, 2], 1).delta
