@@ -1,8 +1,7 @@
 """Label flipping: a share of the forgotten clients' samples has wrong labels; images stay as they are (Tolpegin et al.
 2020, who flip one class to another; here every class is flipped, as by FedOSD's backdoor).
 
-The attack success rate is then the accuracy on the flipped labels. While methods unlearn, all samples of the forgotten
-clients have flipped labels (our choice: as FedOSD's authors do with the backdoor).
+The attack success rate is then the accuracy on the flipped labels.
 """
 
 from typing import TYPE_CHECKING
