@@ -28,18 +28,17 @@ COLUMNS += ["published", "published_value", "reason", "against", "text", "place"
 TERMS = (
     "Each claim is a predicate over the numbers of its table or figure, seed by seed. It holds, or does not, by a "
     "one-sided t-test at 2.5%, corrected for the number of scenarios (Holm) and of rivals; else it is undecided. "
-    "Overall it holds if it holds in every judged scenario, and does not if it does not in one. Mean and "
-    "interval are those of the deciding rival; the interval has the level of the verdict that the mean favours: 95% "
-    "with one scenario and, where the mean contradicts the claim, one rival. "
-    f"A mean needs at least {LEAST} seeds. Unseen: the share of all seeds that may be exceptions (with 95% "
-    "confidence) though none of these is. Where seeds form two groups far apart, their shares are tested exactly, too. "
-    "A diverged run counts as infinitely bad, a time that never ends as infinite: where there is one, the median is "
-    "tested, by signs. Would decide: the seeds for a power of one half and of nine tenths in that scenario, if mean "
-    "and standard deviation stay as observed. A number with its own interval, as an audit's, is decided where all of "
-    "it lies on one side, not corrected. With one seed only what has no noise is judged. Claims on backdoors are "
-    "judged on seeds in which they took hold. Over: how many of the paper's scenarios, rivals or seeds were judged. "
-    "Paper: the same predicate on its own numbers, without a test, as it reports no spread; omitted where its own "
-    "backdoor did not take hold."
+    "Overall it holds if it holds in every judged scenario, and does not if it does not in one. Mean and interval are "
+    "those of the deciding rival; the interval has the level of the verdict that the mean favours: 95% with one "
+    f"scenario and, where the mean contradicts the claim, one rival. A mean needs at least {LEAST} seeds. Unseen: the "
+    "share of all seeds that may be exceptions (with 95% confidence) though none of these is; where seeds form two "
+    "groups far apart, none is stated, and the groups' shares are tested exactly, too. A diverged run counts as "
+    "infinitely bad, a time that never ends as infinite: where there is one, the median is tested, by signs. Would "
+    "decide: the seeds for a power of one half and of nine tenths in that scenario, if mean and standard deviation "
+    "stay as observed. A number with its own interval, as an audit's, is decided where all of it lies on one side, not "
+    "corrected. With one seed only what has no noise is judged. Claims on backdoors are judged on seeds in which they "
+    "took hold. Over: how many of the paper's scenarios, rivals or seeds were judged. Paper: the same predicate on its "
+    "own numbers, without a test, as it reports no spread; omitted where its own backdoor did not take hold."
 )
 
 
@@ -150,7 +149,7 @@ def _panels(entry: Entry, found: pd.DataFrame) -> Panels:
                 "Mean": _number(row["mean"]) + (f" (against {row['against']})" if row["against"] else ""),
                 "Interval": "–" if isnan(row["low"]) else f"{_number(row['low'])} to {_number(row['high'])}",
                 "Seeds": str(row["n"] or "–"),
-                "Unseen": f"{unseen(row['n']):.0%}" if row["n"] > 1 else "–",
+                "Unseen": unseen(row["n"], [row["note"]]),
                 "Would decide": f"{half} seeds, {most} (90%)" if undecided else "–",
                 "Paper": f"{_number(row['published_value'])}, {row['published']}" if row["published"] else "–",
             }

@@ -4,6 +4,7 @@ P-values are one-sided. The standard error includes the measurement error where 
 separate groups, the share of the upper one is tested exactly as well, and the larger p-value counts.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 from math import isnan, nan, sqrt
 from typing import NamedTuple
@@ -12,15 +13,17 @@ import numpy as np
 from scipy import special, stats
 
 LEAST = 5  # seeds for a mean: with four, more than half of all seeds could be exceptions that did not occur
+GROUPS = "two groups of seeds"
 FAR = 3  # times the wider group's range: how far apart two groups are
 MOST = 1000  # seeds, beyond which it is not said how many would decide
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def unseen(n: int) -> float:
-    """Return the share of all seeds that may be exceptions, with 95% confidence, where none of n is one."""
-    return float(1 - 0.05 ** (1 / n))
+def unseen(n: int, notes: Iterable[str]) -> str:
+    """Return the share of all seeds that may be exceptions, with 95% confidence, where none of n is one, or a dash."""
+    several = n > 1 and not any(note.startswith(GROUPS) for note in notes)
+    return f"{1 - 0.05 ** (1 / n):.0%}" if several else "–"
 
 
 class Mean(NamedTuple):
@@ -45,7 +48,7 @@ class Mean(NamedTuple):
         if self.std == 0:
             return "all seeds are equal: no spread to judge by"
         _, _, k = self._groups()
-        return f"two groups of seeds, {k} in the upper one" if k else ""
+        return f"{GROUPS}, {k} in the upper one" if k else ""
 
     def p(self, bound: float, sign: int, closed: bool = False) -> float:
         """Return the p-value for a mean above (1) or below (-1) a bound."""

@@ -12,8 +12,9 @@ ONE_OF_20 = np.array([0.0] * 12 + [0.4] + [0.0] * 7)
 
 
 def test_exceptions_that_did_not_occur_may_be_many() -> None:
-    shares = {2: 0.78, 3: 0.63, 5: 0.45, 10: 0.26, 20: 0.14}
-    assert {n: round(unseen(n), 2) for n in shares} == shares
+    shares = {1: "–", 2: "78%", 3: "63%", 5: "45%", 10: "26%", 20: "14%"}
+    assert {n: unseen(n, [""]) for n in shares} == shares
+    assert unseen(20, ["", of(ONE_OF_20).note]) == "–"  # one of them is an exception
 
 
 def test_a_mean_has_its_errors_in_quadrature() -> None:

@@ -29,8 +29,9 @@ FOLDER = ROOT / "docs/reports"
 TEMPLATE = ".md.in"
 NONE = "–"
 LEGEND = (
-    "Most numbers are differences, from the best rival where there are several. For a trend the number is the fitted "
-    "change from the smallest to the largest value of the coordinate, negative where the quantity falls as the "
+    "Most numbers are differences; where there are several rivals, ours is from the one that decides the verdict (the "
+    "least certain comparison, not always the best rival), the paper's from its best. For a trend the number is the "
+    "fitted change from the smallest to the largest value of the coordinate, negative where the quantity falls as the "
     "coordinate grows. A cell with several numbers has one per scenario. Intervals are at the level that decides the "
     "verdict (95% before correction). (ours): not a claim of the paper."
 )

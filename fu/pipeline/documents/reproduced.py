@@ -191,6 +191,6 @@ def _lines(run: Run) -> Iterator[tuple[str, ...]]:
             f"**{claim['verdict']}**" + (f" (over {claim['over']})" if claim["over"] else ""),
             several(every["verdict"]),
             "; ".join([*numbers, *dict.fromkeys(note for note in every["note"] if note)]) or "–",
-            f"{claim['n']} ({unseen(claim['n']):.0%})" if claim["n"] > 1 else "–",
+            f"{claim['n']} ({unseen(claim['n'], every['note'])})" if claim["n"] > 1 else "–",
             several(every[every["published"] != ""]["published"]),
         )
