@@ -51,9 +51,9 @@ LINE: dict[str, Any] = {"color": "0.25", "linewidth": 1}
 BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
     "Differences are means over {clients} clients. In parentheses: confidence intervals over clients, 95% for all "
-    "{number} differences of the table together. Margin: were each client's model retrained once more, the mean over "
-    f"clients would differ from that of the repeats by at most this in 95% of cases. {LIKE}, grey: like retraining "
-    "(the interval lies within the margin). Bold: unlike retraining (it lies outside). Otherwise undecided."
+    "{number} differences of the table together. Margin: one more retraining of a client and seed differs from the "
+    f"mean of their repeats by at most this in 95% of cases. {LIKE}, grey: like retraining (the interval lies within "
+    "the margin). Bold: unlike retraining (it lies outside). Otherwise undecided."
 )
 SPREAD = "Deviations: of the clients' mean differences from retraining, and of the seeds of a client, pooled."
 BEATS = (

@@ -26,7 +26,7 @@ from fu.artefacts.entry import FORGET_SET, ORIGINAL, Entry, Scenario
 from fu.artefacts.panels import LIKE, grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.statistics import summaries
-from fu.artefacts.words import plus_minus
+from fu.artefacts.words import plus_minus, took_hold
 
 INPUTS = ("relearning",)
 NEEDS = ("against",)
@@ -45,10 +45,11 @@ CURVE = ["scenario", "method", "attack", "metric", "round"]
 
 READ = (
     f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
-    "model's, mean over models; 0: already before training; >: some models never are, and count as if they "
-    f"were after the last round. {LIKE}, grey: not significantly sooner than with retraining (corrected for the "
-    "{number} tests of methods; those of controls separately); in a heading: the attack fails its own controls, so it "
-    "judges no method. The other columns: before the attack → after it; of ω⁰ before it."
+    "model's, mean over models; 0: already before training; >: some models never are, and count as if they were after "
+    f"the last round; without seeds in which the backdoor did not take hold in ω⁰. {LIKE}, grey: not significantly "
+    "sooner than with retraining (corrected for the {number} tests of methods; those of controls separately); in a "
+    "heading: the attack fails its own controls, so it judges no method. The other columns: before the attack → after "
+    "it; of ω⁰ before it."
 )
 
 
@@ -105,12 +106,16 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 
 
 def until(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return scenario, method, trial, seed, attack and the first of the `rounds` after which it is back (inf: none)."""
+    """Return scenario, method, trial, seed, attack and the first of the `rounds` after which it is back (inf: none).
+
+    Seeds in which the backdoor did not take hold in the original model are left out.
+    """
     keys = ["scenario", "method", "trial", "seed"]
     attacked = frame[frame["metric"] == "asr"]["scenario"].unique()
     here = frame[frame["metric"] == np.where(frame["scenario"].isin(attacked), "asr", FORGET_SET)]
     levels = here[here["attack"] == ORIGINAL].set_index(keys)["value"].rename("level")
     rows = here[here["attack"] != ORIGINAL].join(levels, on=keys)
+    rows = rows[(rows["metric"] != "asr") | rows["level"].map(took_hold).astype(bool)]
     back = rows["value"].round(9) >= (SHARE * rows["level"]).round(9)
     times = rows.assign(rounds=rows["round"].where(back, inf).astype(float))
     return times.groupby([*keys, "attack"], sort=False)["rounds"].min().reset_index()

@@ -22,8 +22,9 @@ BySeed = Callable[[pd.DataFrame, Entry], pd.DataFrame]
 def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFrame:
     """Return `COLUMNS` and a column for each coordinate and each setting of a grid; `published`: 1 for the paper's own.
 
-    Seeds in which a trial diverged are left out, as they are of means and curves; where the model itself diverged, a
-    metric that is better higher is -inf, one that is better lower inf. Seed and round are -1 where a row has none.
+    Where a model diverged, a metric that is better higher is -inf, one that is better lower inf. Means and curves leave
+    out all of that seed: an unlearned model whose post-training alone diverged counts here only. Seed and round are -1
+    where a row has none.
     """
     parts = []
     if {"evaluations", "traces"}.intersection(entry.reads) and not entry.audits:
@@ -56,10 +57,13 @@ def write(found: pd.DataFrame, path: Path) -> None:
 
 
 def _evaluated(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the evaluations that enter means, and the models that diverged, seed by seed."""
-    found = evaluated(frame)
-    gone = [(*model, seed) for model, seeds in found.diverged.items() for seed in sorted(seeds)]
-    return found.rows, pd.DataFrame(gone, columns=[*MODEL, "seed"])
+    """Return the evaluations of models that did not diverge, and the models that did, seed by seed."""
+    keys = [*MODEL, "seed"]
+    several = evaluated(frame).diverged.items()
+    gone = pd.DataFrame([(*model, seed) for model, seeds in several for seed in sorted(seeds)], columns=keys)
+    ours = frame[~frame["published"]]
+    lost = pd.MultiIndex.from_frame(ours[keys]).isin(pd.MultiIndex.from_frame(gone))
+    return ours[~lost], gone
 
 
 def _traced(frame: pd.DataFrame, entry: Entry) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -95,10 +95,11 @@ def between(rows: pd.DataFrame, p: Pair) -> pd.DataFrame:
 
 
 def difference(rows: pd.DataFrame, of: Operand, than: Operand, against: str = "") -> pd.DataFrame:
-    """Return what is more in one operand than in another, paired by scenario and seed."""
+    """Return what is more in one operand than in another, paired by scenario and seed; NaN where both diverged."""
     own, theirs = values(rows, of), values(rows, than)
     errors = [measuring(numbers, one.samples) ** 2 for numbers, one in ((own, of), (theirs, than))]
-    return statistic((own - theirs).dropna(), against, (errors[0] + errors[1]) ** 0.5)
+    pairs = own.index.intersection(theirs.index, sort=False)
+    return statistic((own - theirs).reindex(pairs), against, errors[0].add(errors[1], fill_value=0) ** 0.5)
 
 
 def measuring(rates: "pd.Series[float]", samples: int | None) -> "pd.Series[float]":

@@ -86,9 +86,19 @@ class Mean(NamedTuple):
             return nan
         least = max(LEAST, len(self.values) + 1)
         n = np.arange(least, max(MOST, least) + 1)
-        missed = sum(special.nctdtr(n - 1, one * np.sqrt(n), special.stdtrit(n - 1, 1 - level)) for one in away)
-        enough = n[np.nan_to_num(missed) <= 1 - chance]  # NaN: so far away that nothing is left of it
-        return float(enough[0]) if len(enough) else np.inf
+        limit = special.stdtrit(n - 1, 1 - level)
+        # NaN: so far away that nothing is left of it
+        missed = sum(np.nan_to_num(special.nctdtr(n - 1, one * np.sqrt(n), limit)) for one in away)
+        able = missed <= 1 - chance
+        low, high, k = self._groups()
+        for bound, sign in bounds if k else []:
+            share, seen = min(1.0, max(0.0, (bound - low) / (high - low))), k / len(self.values)
+            if sign > 0:
+                power = stats.binom.sf(stats.binom.isf(level, n, share), n, seen)
+            else:
+                power = stats.binom.cdf(stats.binom.ppf(level, n, share) - 1, n, seen)
+            able &= power >= chance
+        return float(n[able][0]) if able.any() else np.inf
 
     def _groups(self) -> tuple[float, float, int]:
         """Return the means of two separate groups and the size of the upper one; 0 where there is one group."""
@@ -103,7 +113,7 @@ class Mean(NamedTuple):
 
 
 class Median(NamedTuple):
-    """Values of several seeds, some infinite: a sign test of the median."""
+    """Values of several seeds, some infinite or NaN: a sign test of the median, in which NaN favours neither side."""
 
     values: Numbers
 
@@ -116,8 +126,8 @@ class Median(NamedTuple):
 
     @property
     def note(self) -> str:
-        """How many values are infinite."""
-        far = np.isinf(self.values).sum()
+        """How many values are not finite."""
+        far = (~np.isfinite(self.values)).sum()
         return f"infinite on {far} of {len(self.values)} seeds, so a sign test of the median"
 
     def p(self, bound: float, sign: int, closed: bool = False) -> float:
@@ -128,10 +138,11 @@ class Median(NamedTuple):
 
     def ends(self, level: float) -> tuple[float, float]:
         """Return the interval of the median with at most the level in each tail; NaN where there is none."""
-        n, ordered = len(self.values), np.sort(self.values)
+        n = len(self.values)
+        lower, upper = (np.sort(np.where(np.isnan(self.values), end, self.values)) for end in (-np.inf, np.inf))
         k = int(stats.binom.ppf(level, n, 0.5))  # how many are left out on each side
         k -= int(stats.binom.cdf(k, n, 0.5) > level)
-        return (nan, nan) if k < 0 else (float(ordered[k]), float(ordered[n - 1 - k]))
+        return (nan, nan) if k < 0 else (float(lower[k]), float(upper[n - 1 - k]))
 
     def needed(self, bounds: list[tuple[float, int]], level: float, chance: float) -> float:
         """Return NaN: the power of the sign test depends on an unknown distribution."""
@@ -139,5 +150,5 @@ class Median(NamedTuple):
 
 
 def of(values: Numbers, error: float = 0.0) -> Mean | Median:
-    """Return the mean of the values, or their median where one is infinite."""
-    return Median(values) if np.isinf(values).any() else Mean(values, 0.0 if isnan(error) else error)
+    """Return the mean of the values, or their median where one is infinite or NaN."""
+    return Median(values) if not np.isfinite(values).all() else Mean(values, 0.0 if isnan(error) else error)

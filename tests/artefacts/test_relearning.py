@@ -97,6 +97,15 @@ def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
     assert len(times) == len(ROUNDS) * 8 * 2
 
 
+def test_a_seed_in_which_the_backdoor_did_not_take_hold_does_not_count() -> None:
+    frame = make_rows(metric="asr")
+    here = (frame["attack"] == "original") & (frame["method"] == "soon") & (frame["seed"] == 1)
+    times = until(frame.assign(value=frame["value"].mask(here, 0.49)))
+    assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["seed"]] == [0, 2, 3, 4, 5, 6, 7]
+    frame = make_rows()  # an accuracy on forgotten samples may be as low
+    assert len(until(frame.assign(value=frame["value"].mask(here, 0.49)))) == len(ROUNDS) * 8 * 2
+
+
 @pytest.mark.parametrize(
     ("own", "control", "p"),
     [

@@ -1,6 +1,6 @@
 """Each kind of claim on numbers worked out by hand."""
 
-from math import inf
+from math import inf, isnan
 from typing import Any
 
 import pandas as pd
@@ -87,6 +87,16 @@ def test_where_nothing_is_known_of_one_operand_there_is_no_difference(kind: str)
     assert made(kind, **params)[0] == {}
 
 
+def test_a_seed_in_which_both_diverged_is_kept_and_one_without_a_partner_is_not() -> None:
+    given = rows()
+    given.loc[(given["scenario"] == "a") & (given["seed"] == 1), "value"] = inf
+    given = given[~((given["scenario"] == "b") & (given["seed"] == 1) & (given["method"] == "scratch"))]
+    each, _ = made("order", given, of=OURS, than=SCRATCH, side="above")
+    assert each["b", ""] == [-0.2]
+    assert each["a", ""][0] == 0.1
+    assert isnan(each["a", ""][1])
+
+
 def test_best_is_a_difference_for_each_rival_but_itself() -> None:
     single = rows()
     single = single[single["params.q"] != 0.1]
@@ -156,7 +166,7 @@ def test_a_rate_has_the_error_of_its_samples_pooled_over_seeds() -> None:
         more = {} if kind == "equal" else {"side": "above"}
         found = errors(kind, of=ours, than=theirs, margin=0.1, **more)
         assert found["a"] == pytest.approx([(2 / 90 + 57 / 484 / 20) ** 0.5] * 2)
-    assert all(one != one for one in errors("order", of=ours, than=SCRATCH, side="above")["a"])  # unknown
+    assert errors("order", of=ours, than=SCRATCH, side="above")["a"] == pytest.approx([a] * 2)  # the one that is known
     assert all(one != one for one in errors("limit", of=OURS, side="below", limit=1)["a"])
 
 

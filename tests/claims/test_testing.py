@@ -4,6 +4,7 @@ from math import inf, isnan, sqrt
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from fu.claims.judging import LEVEL
 from fu.claims.testing import Mean, Median, Numbers, of, unseen
@@ -62,6 +63,28 @@ def test_with_an_infinite_number_the_median_is_tested_by_signs() -> None:
     assert median.ends(0.07) == (2.0, 7.0)  # 8 / 128
     assert isnan(Median(values[:5]).ends(LEVEL)[0])  # 1 / 32 is more
     assert "on 1 of 7 seeds" in median.note
+
+
+def test_where_both_of_a_pair_diverged_a_seed_favours_neither_side() -> None:
+    median = of(np.array([1.0] * 5 + [np.nan] * 2))
+    assert median.p(0, 1) == pytest.approx(29 / 128)  # five of seven
+    assert median.p(0, -1) == median.p(0, -1, closed=True) == 1
+    assert median.ends(0.1) == (-inf, inf)  # 8 / 128: the second lowest and the second highest
+
+
+def test_seeds_needed_between_two_bounds_of_which_one_is_far() -> None:
+    values = np.array([0.92 - 0.7, 0.92 + 0.7] * 3)  # standard deviation .767
+    n = of(values).needed([(-1.0, 1), (1.0, -1)], 0.025, 0.9)
+    assert n == of(values).needed([(1.0, -1)], 0.025, 0.9) > 900
+
+
+def test_seeds_needed_where_one_of_ten_is_far_from_the_others() -> None:
+    far = of(np.array([0.0] * 9 + [1.0]))
+    for bound, sign in ((0.3, -1), (0.7, 1)):
+        values = far if sign < 0 else of(1 - np.array([0.0] * 9 + [1.0]))
+        n = int(values.needed([(bound, sign)], 0.025, 0.9))
+        rare = [binom.cdf(np.flatnonzero(binom.cdf(range(m), m, 0.3) <= 0.025)[-1], m, 0.1) for m in (n - 1, n)]
+        assert rare[0] < 0.9 <= rare[1]
 
 
 @pytest.mark.parametrize(("values", "middle"), [([1.0, 2.0, 4.0, inf], 3.0), ([-inf, 1.0, inf, inf], 1.0)])

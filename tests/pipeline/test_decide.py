@@ -1,6 +1,5 @@
 """What would decide a claim: seeds and core hours, by hand and as longer plans have them, the cheapest first."""
 
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -60,8 +59,8 @@ def test_an_undecided_claim_needs_more_seeds_of_the_run_that_left_it_so(tmp_path
     )
     assert one.hours == pytest.approx([hours("fig5", 7), hours("fig5", 12)])
     assert one.rate == pytest.approx(max(0.5 / hours("fig5", 7), 0.9 / hours("fig5", 12)))
-    assert (found["penalty-speeds-up"].seeds, found["penalty-speeds-up"].rate) == ((inf, inf), 0)
-    assert found["penalty-speeds-up"].row[4:] == ["more than 1,000", "–", "–"]
+    assert found["penalty-speeds-up"].rate == 0
+    assert found["penalty-speeds-up"].row[4:] == ["unknown", "–", "–"]
     assert found["faster-than-retraining"].row[4] == "30 to more than 1,000"
     assert found["faster-than-retraining"].rate == pytest.approx(0.5 / hours("table1", 30), rel=1e-3)
 

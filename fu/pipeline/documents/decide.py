@@ -7,7 +7,7 @@ chance of a decision. For a claim that no run has judged: the fewest seeds that 
 import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cache
-from math import inf, isinf
+from math import isfinite, isinf, nan
 from typing import Any, NamedTuple
 
 from tabulate import tabulate  # type: ignore[import-untyped]
@@ -43,13 +43,16 @@ class Option(NamedTuple):
     @property
     def rate(self) -> float:
         """Claims decided per core hour, with the better number of seeds."""
-        return max(chance / max(hours, SECOND) for chance, hours in zip(CHANCES, self.hours, strict=False))
+        costs = zip(CHANCES, self.hours, strict=False)
+        return max((chance / max(hours, SECOND) for chance, hours in costs if isfinite(hours)), default=0.0)
 
     @property
     def row(self) -> list[str]:
         """The line of the table."""
-        seeds = dict.fromkeys(f"more than {MOST:,}" if isinf(n) else f"{n:.0f}" for n in self.seeds)
-        hours = dict.fromkeys("–" if isinf(n) else f"{n:,.1f}" for n in self.hours)
+        seeds = dict.fromkeys(
+            f"{n:.0f}" if isfinite(n) else f"more than {MOST:,}" if isinf(n) else "unknown" for n in self.seeds
+        )
+        hours = dict.fromkeys(f"{n:,.1f}" if isfinite(n) else "–" for n in self.hours)
         rate = f"{self.rate:.2g}" if self.rate else "–"
         about = self.state, self.command, self.run, " to ".join(seeds), " to ".join(hours), rate
         return [f"{self.paper}: {self.claim}", *about]
@@ -98,7 +101,7 @@ def _options(paper: str, claims: Mapping[str, Claim], runs: list[Run], preset: s
 
 def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable, Any]) -> Option:
     """Return the run that left a claim undecided, with more seeds."""
-    needed = tuple(float(row[key] or inf) for key in ("needed", "needed_90"))
+    needed = tuple(float(row[key] or nan) for key in ("needed", "needed_90"))
     config = {**one.about.config, "preset": one.about.preset, "papers": [paper]}
     try:
         low, high = (_hours(_plan(config, n), claim.artefact) for n in (FEW, MANY))
