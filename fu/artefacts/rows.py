@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fu.artefacts.entry import Entry
-from fu.artefacts.statistics import MODEL, evaluated, unfinished
+from fu.artefacts.statistics import MODEL, unfinished
 
 COLUMNS = ["scenario", "method", "point", "stage", "seed", "round", "client", "metric", "published", "value"]
 FORMULAS = "formulas"  # in place of a scenario, where numbers need none
@@ -57,13 +57,9 @@ def write(found: pd.DataFrame, path: Path) -> None:
 
 
 def _evaluated(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the evaluations of models that did not diverge, and the models that did, seed by seed."""
-    keys = [*MODEL, "seed"]
-    several = evaluated(frame).diverged.items()
-    gone = pd.DataFrame([(*model, seed) for model, seeds in several for seed in sorted(seeds)], columns=keys)
+    """Return all evaluations, and the models that diverged, which have none, seed by seed."""
     ours = frame[~frame["published"]]
-    lost = pd.MultiIndex.from_frame(ours[keys]).isin(pd.MultiIndex.from_frame(gone))
-    return ours[~lost], gone
+    return ours, ours.loc[ours["metric"] == "diverged_round", [*MODEL, "seed"]].drop_duplicates()
 
 
 def _traced(frame: pd.DataFrame, entry: Entry) -> tuple[pd.DataFrame, pd.DataFrame]:
