@@ -21,6 +21,7 @@ from fu.artefacts.entry import Entry, Method
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
+from fu.artefacts.wrapping import width
 from fu.audits.crossed import Cell, Crossed, crossed
 from fu.audits.models import FORGOTTEN, TRIGGERED
 
@@ -31,6 +32,7 @@ INTERVALS: dict[str, dict[str, Any]] = {
     "95% over runs": {"color": "0.25", "linewidth": 1},
     "95% over clients": {"color": "0.75", "linewidth": 4, "zorder": 1},
 }
+PAD = 12  # points between the labels of the methods and the panel, and to the right of it
 READ = (
     "Verdicts: in how many scenarios, corrected for the {number} tests of methods, and separately for those of "
     "controls (Holm). Position: from retrained (0) to original models (1), mean over clients and partitions. Over "
@@ -146,10 +148,12 @@ def _picture(entry: Entry, rows: pd.DataFrame, means: Mapping[str, Crossed | Non
             axis.plot(row["position"], place + offsets[row["scenario"]], **_sign(row["verdict"] == FOUND))
     places = [", ".join(f"{short} {value}" for short, value in one.at.items()) for one in entry.scenarios]
     alone = entry.heading_of(entry.scenarios[0].label)
-    drawing.head(axis, f"From top to bottom: {'; '.join(places)}" if len(places) > 1 else alone)
+    labels = [method.marked for method in methods]
+    margin = PAD + max(width(label, rcParams["ytick.labelsize"]) for label in labels)
+    drawing.head(axis, f"From top to bottom: {'; '.join(places)}" if len(places) > 1 else alone, margin=margin)
     for at in (0, 1):
         axis.axvline(at, color="0.4", linewidth=0.6, zorder=0)
-    axis.set_yticks(range(len(methods)), [method.marked for method in methods])
+    axis.set_yticks(range(len(methods)), labels)
     axis.set_ylim(len(methods) - 0.5, -0.5)
     axis.set_xlabel("position from retrained (0) to original models (1)")
     signs = {"found": _sign(True), "not found": _sign(False)}
