@@ -80,11 +80,11 @@ def table(plan: Plan, targets: Iterable[str] = (), runs: Iterable[Run] | None = 
         f"{len(options) - undecided} not judged.\n\n"
         f"{tabulate([one.row for one in options], heads, disable_numparse=True)}\n\n"
         "Seeds and core hours: for a 50% and a 90% chance of a decision in the scenario that needs most, if mean and "
-        "standard deviation stay as observed. A claim not judged yet is listed with the fewest seeds that can decide a "
-        f"mean ({LEAST}), taken as a 50% chance. Claims about the same table share its jobs. The settings of a kept run "
-        "are in docs/measurements/{paper}/{run}/run.yaml. `{paper}_verdicts` judges all tables and figures of the paper; "
-        "core hours are those of the named one alone, with "
-        "overrides: {paper: {artefacts: {verdicts: {judges: [artefact]}}}}. `make plan` says which jobs are done."
+        "standard deviation stay as observed. A claim not judged yet is listed with the fewest seeds that can decide "
+        f"a mean ({LEAST}), taken as a 50% chance. Claims about the same table share its jobs. The settings of a kept "
+        "run are in docs/measurements/{paper}/{run}/run.yaml. `{paper}_verdicts` judges all tables and figures of the "
+        "paper; core hours are those of the named one alone, with overrides: {paper: {artefacts: {verdicts: {judges: "
+        "[artefact]}}}}. `make plan` says which jobs are done."
     )
 
 
