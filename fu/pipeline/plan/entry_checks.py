@@ -343,8 +343,8 @@ class EntryChecks:
         data = next(iter(of.values())).settings.data
         if not data.one_partition:
             raise self.wrong(f"{scenario!r} needs data.one_partition: true, so that its seeds are repeats.")
-        if data.forget is None or data.forget.requests > 1:
-            raise self.wrong(f"{scenario!r} needs data.forget with one request.")
+        if data.forget is None:
+            raise self.wrong(f"{scenario!r} needs data.forget.")
         if wrong := next((one for one in entry.against if not of[one].retrains), None):
             raise self.wrong(f"against: {wrong!r} is not a retraining; {self.kind} compares only with retrainings.")
         for one in entry.methods:
