@@ -80,7 +80,10 @@ def test_a_table_knows_who_retrains_what_stands_in_parentheses_and_its_note() ->
 
 
 def test_a_scenario_knows_how_many_requests_come_in_a_row() -> None:
-    asked = {"data": {"attack": None, "forget": {"clients": 1, "requests": 2}}, "training": {"lr_decay": 1}, "unlearning": {"rounds": 4}}
+    asked = {
+        "data": {"attack": None, "forget": {"clients": 1, "requests": 2}},
+        "unlearning": {"rounds": 4, "lr_decay": 1},
+    }
     planned = plan(
         "smoke",
         scenarios={"stream": {"label": "Stream", "base": "mnist-iid", "settings": asked}},
