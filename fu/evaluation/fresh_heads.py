@@ -21,7 +21,7 @@ from fu.federation.heads import head_of
 from fu.federation.network import Network
 
 RIDGE = 0.1  # penalty per sample, for features of variance 1 (our choice)
-RARE = 0.02  # a feature needs more than this share of the samples to set its deviation (our choice)
+RARE = 0.02  # the variance of a feature must come from more than this share of the samples (our choice)
 HEAD, MEMBERS = "head_", "members"
 EVALUATED = ("held_out", "triggered")  # probes that the classifier is evaluated on, if present
 Probes = Mapping[str, tuple[Tensor, Tensor]]
@@ -57,15 +57,15 @@ def logits(network: Network, theta: Tensor, data: ClientData, probes: Probes) ->
 def fitted(x: Tensor, y: Tensor, classes: int, of: Tensor) -> Tensor:
     """Return the outputs [m, C] for features `of` [m, h] of a ridge regression of one-hot labels y [n] on x [n, h].
 
-    Features are centred and scaled by those of x, unless so few samples set their deviation that it says nothing of
-    further ones: these features, and constant ones, are left out. The intercept is not penalised. Features that are not
+    Features are centred and scaled by those of x. Features that are constant, or whose variance comes from so few
+    samples that it says nothing about others, are left out. The intercept is not penalised. Features that are not
     finite give outputs that are not.
     """
     x, of = x.double(), of.double()
     mean = x.mean(0)
     x, of = x - mean, of - mean
     variance = x.square().mean(0)
-    rare = variance.square() <= RARE * x.pow(4).mean(0)  # samples that set it: n variance^2 / mean of fourth powers
+    rare = variance.square() <= RARE * x.pow(4).mean(0)  # a share of the samples: inverse kurtosis
     scale = variance.sqrt().masked_fill(rare, torch.inf)
     x, of = x / scale, of / scale
     target = nn.functional.one_hot(y, classes).double()

@@ -55,7 +55,7 @@ FIDELITY = {
     "not_read": "Liu et al. 2022",
 }
 SAMPLES = True  # it can forget samples, too
-REQUESTS = True  # no step depends on how many rounds came before
+REQUESTS = True  # it can restart at every request: its steps do not depend on the number of rounds
 FROM_SCRATCH = True  # audits compare it with retraining for the same number of rounds
 MOMENTUM = True  # it keeps its own
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included

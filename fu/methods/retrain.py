@@ -10,7 +10,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 FIDELITY = {"source": "paper", "citation": "FedOSD section 4.1; Tao et al. 2024 (FATS) section 6.1.4"}
 SAMPLES = True  # it can forget samples, too
-REQUESTS = True  # no step depends on how many rounds came before
+REQUESTS = True  # it can restart at every request: its steps do not depend on the number of rounds
 RETRAINS = True  # it is handed the scenario's training, and shows what forgetting is
 STATISTICS = True  # as the training that it runs
 ESTIMATE = {"forgotten": 0, "retained": 1, "mean": 1}  # trainings of a client per round; only the mean update is kept

@@ -10,7 +10,7 @@ from fu.federation.task import State, Task
 needs: set[str] = set()
 FIDELITY = {"source": "ours", "citation": "a control"}
 SAMPLES = True  # it can be asked to forget samples, too
-REQUESTS = True  # no step depends on how many rounds came before
+REQUESTS = True  # it can restart at every request: its steps do not depend on the number of rounds
 STATISTICS = True  # it leaves them as they are
 CONTROL = True  # it stands still, at no cost: an evaluation must tell it from a method that forgets
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan

@@ -107,3 +107,16 @@ def test_one_client_gives_no_interval_over_clients() -> None:
     frame = rows()
     result = clients.make(frame[frame["scenario"] == "a"], make_entry(("a",)))
     assert "Over clients: no interval, as one client gives none." in result.notes
+
+
+def test_the_heading_stays_within_the_picture_however_long_the_labels_are() -> None:
+    entry = make_entry(tuple(f"scenario {number}" for number in range(8)), clients=8)
+    long = [one.model_copy(update={"label": f"{one.label}, trained for longer than others"}) for one in entry.methods]
+    frame = pd.concat([make_rows().assign(scenario=one.name) for one in entry.scenarios], ignore_index=True)
+    frame = frame.assign(metric=frame["metric"].str.replace("line: augmented", "line: triggered"))
+    figure = clients.make(frame, entry.model_copy(update={"methods": tuple(long)})).figure
+    assert figure is not None
+    figure.draw_without_rendering()
+    [axis] = figure.axes
+    # The heading's artist is the left one of three; its right end counts.
+    assert axis._left_title.get_window_extent().x1 <= figure.bbox.x1  # type: ignore[attr-defined]

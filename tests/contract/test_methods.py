@@ -29,6 +29,7 @@ IDLE = plugins_of("methods", lambda name: declared("methods", name).get("CONTROL
 RETRAINING = plugins_of(
     "methods", lambda name: {"RETRAINS"} == {"RETRAINS", "LEFT", "CONTROL"} & declared("methods", name).keys()
 )
+RESTARTED = plugins_of("methods", lambda name: declared("methods", name).get("REQUESTS") is True)
 OF_MEANS = pairs_of(
     "methods", "training", only=lambda kind, name: declared(kind, name).get("ESTIMATE", {}).get("mean", False)
 )
@@ -112,6 +113,15 @@ def test_a_retraining_reads_no_sample_of_the_forgotten_clients(name: str) -> Non
     broken = ClientData(x, data.y, data.partition, data.classes, data.poison, data.mark, data.request)
     task = replace(task, federation=task.federation.holding(broken))
     assert torch.isfinite(two_rounds("methods", name, task)[-1].theta).all()
+
+
+@pytest.mark.parametrize("name", RESTARTED)
+def test_a_method_that_restarts_does_not_depend_on_the_number_of_rounds(name: str) -> None:
+    """With default hyper-parameters the steps of a method with `REQUESTS` do not depend on the number of rounds."""
+    task = task_for("methods", name)
+    few, many = (two_rounds("methods", name, replace(task, rounds=rounds)) for rounds in (2, 4))
+    for one, other in zip(few, many, strict=True):
+        assert_equal_states(one, other)
 
 
 @pytest.mark.parametrize(("kind", "name"), WITH_STEPS)

@@ -47,7 +47,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"scenarios": {"mnist-as-published-clients": {"settings": SEVERAL}}},
      "method fats.as-published: data.forget.requests: fats_as_published supports only one request; allowed: 1."),
     ({"scenarios": {"mnist-stream-clients": {"settings": {"training": {"lr_decay": 0.9}}}}},
-     "method retraining: unlearning.lr_decay: retrain starts anew at each of several requests; allowed: 1."),
+     "method retraining: unlearning.lr_decay: retrain restarts at every request; allowed: 1."),
     ({"methods": {"mine": {**mine("puf")["methods"]["mine"], "shown_in": ["fig8_single"]}}},
      "method mine: data.forget.requests: puf supports only one request; allowed: 1."),
     (training(with_replacement=False), "training.with_replacement: fats needs true."),

@@ -60,9 +60,7 @@ def request(settings: Settings, entry: Method, where: str) -> None:
     if asked.requests > 1 and not resumes and not declared.get("REQUESTS"):
         raise UserError(f"{where}: data.forget.requests: {entry.plugin} supports only one request; allowed: 1.")
     if asked.requests > 1 and not resumes and phase.lr_decay != 1:
-        raise UserError(
-            f"{where}: unlearning.lr_decay: {entry.plugin} starts anew at each of several requests; allowed: 1."
-        )
+        raise UserError(f"{where}: unlearning.lr_decay: {entry.plugin} restarts at every request; allowed: 1.")
     if asked.samples and not declared.get("SAMPLES"):
         able = supporting("methods", "SAMPLES")
         raise UserError(f"{where}: data.forget.samples: {entry.plugin} forgets only whole clients; allowed: {able}.")
