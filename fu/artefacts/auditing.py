@@ -123,9 +123,10 @@ def controls(entry: Entry, reference: str) -> list[Method]:
 
 
 def uncontrolled(entry: Entry) -> set[str]:
-    """Return the methods with whose reference no independent retraining and no control with all of the client stands.
+    """Return the methods without a right reference, in which nothing shows what an audit detects.
 
-    Nothing shows what an audit detects in these.
+    With their reference stands no independent retraining, or no control with all of the client, or it lacks their
+    optimiser.
     """
     fit = set()
     for reference in entry.against:
@@ -133,7 +134,7 @@ def uncontrolled(entry: Entry) -> set[str]:
         left = {one.left[1] if one.left else 1.0 for one in known if one.left or one.plugin == UNTOUCHED}
         if {0.0, 1.0} <= left:
             fit.add(reference)
-    return {method.name for method in tested(entry) if method.reference not in fit}
+    return {method.name for method in tested(entry) if method.own_optimiser or method.reference not in fit}
 
 
 def marked(entry: Entry, method: Method, judged: bool = True) -> str:

@@ -161,10 +161,10 @@ class Method(Frozen):
 
     `retrains`: from scratch, so that it shows what forgetting is. `alike`: it unlearns by training as the model that it
     starts from did. `control`: it is no attempt to forget, as doing nothing. `hides`: a control that keeps something of
-    the client where some audits do not see it. `left`: of a control that forgets in part, its plug-in and how much of
-    the forgotten client is left. `reference`: the retraining with which audits compare it. `plugin`: what it runs,
-    before any post-training. `fidelity`: what it was implemented from, where the artefact shows it. `chosen`: by
-    scenario, the one chosen from several trials, whichever it will be.
+    the client where some audits do not see it. `own_optimiser`: no retraining has its optimiser. `left`: of a control
+    that forgets in part, its plug-in and how much of the forgotten client is left. `reference`: the retraining with
+    which audits compare it. `plugin`: what it runs, before any post-training. `fidelity`: what it was implemented from,
+    where the artefact shows it. `chosen`: by scenario, the one chosen from several trials, whichever it will be.
     """
 
     name: str
@@ -175,6 +175,7 @@ class Method(Frozen):
     alike: bool = False
     control: bool = False
     hides: bool = False
+    own_optimiser: bool = False
     left: tuple[str, float] | None = None
     reference: str = ""
     plugin: str = ""

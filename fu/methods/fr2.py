@@ -58,6 +58,7 @@ SAMPLES = True  # it can forget samples, too
 REQUESTS = True  # it can restart at every request: its steps do not depend on the number of rounds
 FROM_SCRATCH = True  # audits compare it with retraining for the same number of rounds
 MOMENTUM = True  # it keeps its own
+OWN_OPTIMISER = True  # no retraining has it, so that audits do not judge it: a difference may be the optimiser's
 ESTIMATE = {"forgotten": 0, "retained": 5}  # how often they train in a round, single samples of a batch included
 
 

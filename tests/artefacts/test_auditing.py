@@ -195,6 +195,14 @@ def test_a_method_without_controls_of_its_reference_is_not_judged() -> None:
     assert (labels["good"], labels["bad"]) == ("Good (not judged: no controls)", "Bad")
 
 
+def test_a_method_whose_optimiser_no_retraining_has_is_not_judged() -> None:
+    entry = make_audit()
+    others = [method("bad", own_optimiser=True) if one.name == "bad" else one for one in entry.methods]
+    entry = entry.model_copy(update={"methods": (*others,)})
+    assert auditing.uncontrolled(entry) == {"bad"}
+    assert said(make_rows(), entry)["bad"] == "not judged"
+
+
 def test_a_control_that_an_audit_claims_to_find_counts_against_its_own_reference() -> None:
     entry, rows = make_audit(against=["again", "other"]), make_rows({"nothing": 0.3})
     again = rows[rows["method"] == "nothing"].assign(method="nothing2")

@@ -174,6 +174,7 @@ def _method(
         retrains=bool(declared.get("RETRAINS")) and not {"LEFT", "CONTROL"} & declared.keys(),
         control=(unlearns if catalogue.audited(shown.kind) else declared).get("CONTROL") is True,
         hides=declared.get("CONTROL") == "hides",
+        own_optimiser=unlearns.get("OWN_OPTIMISER", False),
         left=(plugin, base.params[unlearns["LEFT"]]) if base and "LEFT" in unlearns else None,
         reference=_reference(grid, scopes, name, shown),
         plugin=plugin,

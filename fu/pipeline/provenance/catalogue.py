@@ -60,7 +60,8 @@ CONSTANTS: dict[str, dict[str, Any]] = {
         "CONTROL": bool | Literal["hides"],
         "TESTS": tuple[str, str],
         **dict.fromkeys(("CONTINUES", "LEFT"), str),
-        **dict.fromkeys(("RETRAINS", "FROM_SCRATCH", "SAMPLES", "REQUESTS", "MOMENTUM", "IMAGES", "STATISTICS"), bool),
+        **dict.fromkeys(("RETRAINS", "FROM_SCRATCH", "SAMPLES", "REQUESTS", "IMAGES", "STATISTICS"), bool),
+        **dict.fromkeys(("MOMENTUM", "OWN_OPTIMISER"), bool),
     },
     "training": {
         "ESTIMATE": dict[Literal["share", "mean"], Annotated[float, Field(ge=0, le=1)] | str],
