@@ -56,7 +56,7 @@ def _own(name: str, label: str, unit: str, formula: str, source: str) -> Metric:
 
 
 SHAO = "Shao et al. 2024, Definitions 4.1 to 4.3"
-PROBED = "our choice: parameters tell nothing of what a model says"
+PROBED = "our choice: parameters do not show what a model predicts"
 TIMED = "our choice: what forgetting costs whoever computes it"
 PAIRWISE = ("disagreement_", "variation_")  # of metrics that compare a model with each repeat
 OWN = (  # columns that are shown wherever the frame has what they need
@@ -102,7 +102,7 @@ BEFOREHAND = (
     "who must be known beforehand, train twice per round)."
 )
 COSTS = (
-    "Costs add up unlearning and post-training (bytes stored: the larger of the two); they are not tested. "
+    "Costs are sums over unlearning and post-training (bytes stored: the larger of the two); they are not tested. "
     f"{BEFOREHAND}"
 )
 COLOURS = (

@@ -41,10 +41,10 @@ FRONT: dict[str, Any] = {"color": "0.5", "linewidth": 1.2}
 
 
 READ = (
-    "Lower left is better: less cost, less left. Costs add up unlearning and post-training (bytes stored: the larger "
-    "of both), mean over repeats; one that diverged counts as far as it ran. Bold, on the front: no other beats it in "
-    "cost or score without being worse in the other; doing nothing is left out. Scores are estimates: neighbours on a "
-    "front may be tied."
+    "Lower left is better: less cost, less left. Costs are sums over unlearning and post-training (bytes stored: the "
+    "larger of both), mean over repeats; one that diverged counts as far as it ran. Bold, on the front: no other beats "
+    "it in cost or score without being worse in the other; doing nothing is left out. Scores are estimates: neighbours "
+    "on a front may be tied."
 )
 
 

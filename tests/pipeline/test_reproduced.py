@@ -99,8 +99,29 @@ def test_a_claim_is_counted_once_as_judged_with_the_most_seeds(tmp_path: Path) -
     assert reproduced.counted(two[::-1], own=False) == [4, 2, 1, 1, 0]
     scale, page = "MNIST, IID; preset reduced, ", reproduced.page(two).splitlines()
     assert any(line.endswith(f"{scale}3 seeds / {scale}10 seeds |") for line in page)
-    again = r"| fedosd | A \| a. | undecided (preset reduced, 3 seeds) | does not hold (preset reduced, 10 seeds) |"
+    again = r"| fedosd | A \| a. | undecided (mine: preset reduced, 3 seeds) | does not hold (more: preset reduced, 10 seeds) |"
     assert [line for line in page if line.startswith("| fedosd |")] == [again]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "number"), [("holds", [1, 0, 0]), ("undecided", [0, 0, 1]), ("does not hold", [0, 1, 0])]
+)
+def test_of_runs_with_as_many_seeds_all_count(tmp_path: Path, verdict: str, number: list[int]) -> None:
+    lines = {
+        name: f"a,,{one},,,,,3,,,,,,,A | a.,section 1,table8,limit"
+        for name, one in (("one", "holds"), ("two", verdict))
+    }
+    few = run_of(tmp_path, ["a,,does not hold,,,,,2,,,,,,,A | a.,section 1,table8,limit"], "few", 2)
+    runs = [few, *(run_of(tmp_path, [line], name) for name, line in lines.items())]
+    for of_paper in (runs, runs[::-1]):
+        assert reproduced.counted(of_paper, own=False)[2:] == number
+    scale, line = (
+        "preset reduced, 3 seeds",
+        next(one for one in reproduced.page(runs).splitlines() if one.startswith("| fedosd |")),
+    )
+    assert line.endswith(
+        f"| does not hold (few: preset reduced, 2 seeds) | holds (one: {scale}); {verdict} (two: {scale}) |"
+    )
 
 
 def test_a_run_at_the_scale_of_the_paper_counts_before_one_of_more_seeds(tmp_path: Path) -> None:
