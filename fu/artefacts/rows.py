@@ -24,13 +24,16 @@ def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFr
 
     Where a model diverged, a metric that is better higher is -inf, one that is better lower inf. Means and curves leave
     out all of that seed: an unlearned model whose post-training alone diverged counts here only. Seed and round are -1
-    where a row has none.
+    where a row has none. Of audits also all that their verdicts rest on, with a column `run`: numbers of single models.
     """
     parts = []
     if {"evaluations", "traces"}.intersection(entry.reads) and not entry.audits:
         names = {metric.name for metric in (*entry.metrics, *entry.spreads)}
         ours, gone = _evaluated(frame) if "evaluations" in entry.reads else _traced(frame, entry)
         parts = [ours[ours["metric"].isin(names)], _worst(gone, entry), frame[frame["published"]]]
+    if audited := bool(entry.audits) and not entry.firsts and "run" in frame:
+        shown = frame["metric"].isin({metric.name for metric in entry.metrics})
+        parts = [frame[frame["first"].notna() & (frame["run"].notna() | ~shown)]]
     if by_seed:
         parts.append(by_seed(frame, entry))
     found = pd.concat([part for part in parts if len(part)] or [pd.DataFrame(columns=["trial"])], ignore_index=True)
@@ -43,7 +46,7 @@ def rows(frame: pd.DataFrame, entry: Entry, by_seed: BySeed | None) -> pd.DataFr
         {**places.get(scenario, {}), **trials.get(name, ("", {}))[1]}
         for scenario, name in zip(found.get("scenario", []), named, strict=True)
     ]
-    found = found.reindex(columns=COLUMNS)
+    found = found.reindex(columns=[*COLUMNS, *(["run"] if audited else [])])
     found["published"] = (found["published"] == True).astype(int)  # noqa: E712 (NaN where a kind made the row)
     found[["seed", "round"]] = found[["seed", "round"]].fillna(-1).astype(int)
     for key in dict.fromkeys(key for values in at for key in values):

@@ -75,6 +75,21 @@ def test_a_curve_that_breaks_off_is_left_out_as_in_the_figure() -> None:
     assert set(finite(whole)["seed"]) == {0, 1}
 
 
+def test_of_audits_they_hold_single_models_and_p_values_and_once_what_is_shown() -> None:
+    entry = make_entry("audit")
+    shown, audit = entry.metrics[0].name, next(iter(entry.audits.values()))
+    about = {"scenario": "small", "method": "ours", "trial": CHOSEN, "seed": -1, "stage": "unlearned", "first": 2}
+    values = [{**about, "metric": metric, "value": 0.25} for metric in (shown, audit.p)]
+    values += [{**about, "metric": "line: triggered, unlearned", "run": run, "value": run / 4} for run in (0, 1)]
+    other = {**about, "first": np.nan, "metric": "rounds", "value": 3.0}  # no audit's
+    frame = pd.DataFrame([*values, other]).assign(published=False, round=-1)
+    found = rows(frame, entry, lambda frame, _: frame[frame["metric"] == shown])
+    assert [*found.columns][: len(COLUMNS) + 1] == [*COLUMNS, "run"]
+    kept = found[["metric", "run", "value"]].fillna(-1).to_records(index=False).tolist()
+    line = "line: triggered, unlearned"
+    assert kept == [(audit.p, -1, 0.25), (line, 0, 0), (line, 1, 0.25), (shown, -1, 0.25)]
+
+
 TOY_LACKS = {"gains": {"gain_over_better"}, "audit": {"found", "passes"}}  # it has one rival, and no controls
 
 
@@ -88,7 +103,8 @@ def test_every_kind_has_rows_that_are_read_back(kind: str, tmp_path: Path) -> No
     assert [*again.columns][: len(COLUMNS)] == COLUMNS
     assert len(again) == len(found)
     made = {*declared.get("BY_SEED", ())} - TOY_LACKS.get(kind, set())
-    assert bool(len(found)) == (bool({"evaluations", "traces"} & {*entry.reads} and not entry.audits) or bool(made))
+    counted = bool({"evaluations", "traces"} & {*entry.reads} and not entry.audits)
+    assert bool(len(found)) == (counted or bool(made) or "run" in found)
     assert hasattr(module, "by_seed") == ("BY_SEED" in declared)
     lacking = {*declared.get("BY_SEED", ())} - set(found["metric"])
     assert lacking == TOY_LACKS.get(kind, set())

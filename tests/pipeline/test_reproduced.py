@@ -7,7 +7,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fu.artefacts import verdicts
+from fu.artefacts import audit, verdicts
+from fu.artefacts.bounding import judge
 from fu.pipeline.documents import reproduced
 from fu.pipeline.documents.kept import Kept, kept
 from fu.pipeline.plan.plan import Plan
@@ -173,3 +174,25 @@ def test_kept_verdicts_follow_from_the_kept_rows_by_the_rules_of_today(run: Kept
         for of in (found, before)
     )
     pd.testing.assert_frame_equal(one, other, check_dtype=False, rtol=1e-5)
+
+
+AUDITED = [
+    (run, path.name.split(".")[0])
+    for run in kept()
+    for path in sorted(run.folder.glob("*.rows.csv.gz"))
+    if "run" in pd.read_csv(path, nrows=0) and "bound" in pd.read_csv(path.with_name(path.name.split(".")[0] + ".csv"))
+]
+
+
+@pytest.mark.parametrize(("run", "name"), AUDITED, ids=lambda one: getattr(one, "name", one))
+def test_kept_audits_follow_from_the_kept_rows_by_the_rules_of_today(run: Kept, name: str) -> None:
+    spec: Any = Plan(run.about.config).job("publish", {"paper": run.paper, "artefact": name}).spec
+    table = pd.read_csv(run.folder / f"{name}.csv")
+    rows = pd.read_csv(run.folder / f"{name}.rows.csv.gz")
+    frame = pd.concat([rows, table[["scenario", "method", "metric", "value"]]], ignore_index=True)
+    frame = frame.drop_duplicates(["scenario", "method", "metric", "run"])
+    scenes = {scenario.name: judge(frame, spec, scenario) for scenario in spec.scenarios}
+    names = ["scenario", "method", "metric"]
+    found = audit.tidy(spec, scenes).sort_values(names, ignore_index=True)
+    before = table.sort_values(names, ignore_index=True)
+    pd.testing.assert_frame_equal(found, before, check_dtype=False, rtol=1e-5)
