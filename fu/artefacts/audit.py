@@ -41,6 +41,7 @@ INPUTS = ("audits",)
 NEEDS = ("against",)
 BY_SEED = ("found", "passes")  # 1 or 0
 GREY, BAND = "0.65", "0.88"
+NOWHERE = "No positions: on no probe do all original\nmodels lie beyond all retrained ones."
 POINT: dict[str, Any] = {"marker": "o", "markersize": 3, "linestyle": "none"}
 BLACK = {"color": "0.25", **POINT}
 SIGNS = {
@@ -215,11 +216,13 @@ def _picture(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> 
         for k, method in enumerate(methods):
             said = scenes[scenario.name].verdicts[method.name]
             sign = BOUNDED if said.startswith(BOUNDED) else said
-            used.add(LEGEND[sign])
             if method.name in places:
+                used.add(LEGEND[sign])
                 unlearned, retrained = places[method.name]
                 axis.fill_betweenx([k - 0.5, k + 0.5], retrained.min(), retrained.max(), color=BAND, linewidth=0)
                 axis.plot(unlearned, [k] * len(unlearned), **SIGNS[sign])
+        if not places:
+            axis.text(0.5, len(methods) / 2, NOWHERE, ha="center", va="center", backgroundcolor="white")
         axis.set_yticks(range(len(methods)), [method.marked for method in methods])
         axis.set_ylim(len(methods) - 0.5, -0.5)
         for at in (0, 1):
@@ -229,7 +232,8 @@ def _picture(frame: pd.DataFrame, entry: Entry, scenes: Mapping[str, Scene]) -> 
         drawing.head(axis, entry.heading_of(scenario.label))
     axes[-1].set_xlabel("position from retrained (0) to original models (1)")
     signs = drawing.signs(used, {LEGEND[one]: style for one, style in SIGNS.items()})
-    drawing.legend(figure, [*signs, Patch(color=BAND, label="retrained models")])
+    if used:
+        drawing.legend(figure, [*signs, Patch(color=BAND, label="retrained models")])
     return figure
 
 

@@ -132,6 +132,19 @@ def test_the_picture_shows_every_model_and_fills_what_is_found() -> None:
     assert line.get_color() == audit.GREY
 
 
+def test_the_picture_says_why_it_is_empty() -> None:
+    rows, line = make_rows(), "line: augmented, "
+    retrained = rows.loc[rows["metric"] == f"{line}retrained", "value"].to_numpy()
+    rows.loc[rows["metric"].str.startswith(line), "value"] = np.tile(retrained[: len(PLACES)], 3 * len(NAMES[1:]))
+    figure = made(make_audit(), rows).figure  # all models lie where retrained ones do
+    [axis] = figure.axes
+    assert [text.get_text() for text in axis.texts if text.get_text()][-1] == audit.NOWHERE
+    assert figure.legends == []
+    whole = made(make_audit(), make_rows()).figure
+    assert audit.NOWHERE not in [text.get_text() for text in whole.axes[0].texts]
+    assert len(whole.legends) == 1
+
+
 def test_audits_that_only_describe_judge_nobody() -> None:
     entry = make_audit()
     entry = entry.model_copy(update={"audits": {"members": entry.audits["members"]}, "metrics": entry.metrics[2:]})
