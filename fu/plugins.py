@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
 from fu.errors import UserError, first_problem
 from fu.sources import FOLDERS as FOLDERS
-from fu.types import Name, Strict
+from fu.types import Name, Parameters, Strict
 
 # The functions of each kind with their arguments; those after the star are given by name.
 CALLED = {
@@ -54,9 +54,7 @@ class Choice(Strict):
     """A plug-in and its hyper-parameters."""
 
     name: Name = Field(description="file name of the plug-in, without .py")
-    params: dict[str, Any] = Field(
-        default_factory=dict, description="its hyper-parameters (class `Params` in that file)"
-    )
+    params: Parameters = Field(default_factory=dict, description="its hyper-parameters (class `Params` in that file)")
 
 
 def exists(kind: str, name: str) -> bool:
@@ -136,6 +134,10 @@ def params(kind: str, choice: Choice, where: str) -> Any:
     model = getattr(load(kind, choice.name), "Params", None)
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise UserError(f"{choice.name}.py ({kind}): Params must be a subclass of pydantic's BaseModel.")
+    for name, field in model.model_fields.items():
+        kinds = {field.annotation, *get_args(field.annotation)}
+        if isinstance(choice.params.get(name), bool) and not kinds & {bool, Any}:  # which pydantic takes for 0 or 1
+            raise UserError(f"{where}: params.{name}: must not be true or false.")
     try:
         return model(**choice.params)
     except ValidationError as error:

@@ -1,5 +1,6 @@
 """Kinds of values and records that settings, specs and entries share."""
 
+import math
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -27,12 +28,22 @@ def _different(values: Listed) -> Listed:
     return values
 
 
+def _finite(values: Any) -> Any:
+    """Refuse numbers that are not finite: in a job's settings they would be null, which may mean a default."""
+    if isinstance(values, float) and not math.isfinite(values):
+        raise ValueError(f"numbers must be finite, got {values}")
+    for below in values.values() if isinstance(values, dict) else values if isinstance(values, list | tuple) else ():
+        _finite(below)
+    return values
+
+
 Name = Annotated[str, Field(pattern=NAME, max_length=80)]
 Different = AfterValidator(_different)
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(gt=0)]
 Held = Annotated[int, Field(ge=0)]
 Share = Annotated[float, BeforeValidator(fraction), Field(ge=0, le=1)]
+Parameters = Annotated[dict[str, Any], AfterValidator(_finite)]
 
 
 class Frozen(BaseModel):

@@ -72,7 +72,9 @@ def request(method: str, module: ModuleType, task: Task, before: LocalTraining, 
 
 
 def drawn(clients: int, clients_per_round: int | None = None, with_replacement: bool = False) -> None:
-    """Raise `UserError` where more clients would be drawn than take part."""
+    """Raise `UserError` where more clients would be drawn than take part, or none are drawn with replacement."""
+    if with_replacement and clients_per_round is None:
+        raise UserError("with_replacement: requires clients_per_round.")
     number = 1 if clients_per_round is None else count(clients_per_round, "clients_per_round")
     if number > clients and not with_replacement:
         raise UserError(

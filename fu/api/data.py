@@ -88,9 +88,10 @@ def _stacked(dataset: Samples, name: str) -> tuple[Tensor, Tensor]:
             f"{name}: samples must be floats, or text as whole numbers [length], got {x.dtype} {[*x.shape[1:]]}; "
             "turn images into floats, as torchvision.transforms.ToTensor does."
         )
-    if x.is_floating_point() and not x.isfinite().all():
+    x = x.float() if x.is_floating_point() else x.long()
+    if not x.isfinite().all():
         raise UserError(f"{name}: has a sample that is not finite.")
-    return x.float() if x.is_floating_point() else x.long(), y.long()
+    return x, y.long()
 
 
 def _split(held: list[Indices], share: float, seed: int) -> tuple[list[Indices], list[Indices]]:

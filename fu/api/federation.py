@@ -23,6 +23,7 @@ from fu.api.given import (
     fails_alone,
     local_sgd,
     plugin,
+    seeded,
     several,
 )
 from fu.api.model import NO_CHECKPOINT, Model, Run, nothing
@@ -46,7 +47,7 @@ class Federation:
         self, build: Build, x: Tensor, y: Tensor, part: Partition, local_training: LocalTraining, seed: int, device: str
     ) -> None:
         """See `from_datasets`."""
-        self.build, self.part, self.training, self.seed = build, part, local_training, seed
+        self.build, self.part, self.training, self.seed = build, part, local_training, seeded(seed)
         self.device = device_of(device)
         self.x, self.y = x.to(self.device), y.to(self.device)
         model = built(build)
@@ -109,7 +110,7 @@ class Federation:
         `clients_per_round`: how many are drawn (default: all take part). `seed`: of this run; default: the
         federation's.
         """
-        seed, module = self.seed if seed is None else seed, plugin("training", training)
+        seed, module = self.seed if seed is None else seeded(seed), plugin("training", training)
         named = choice(training, params)
         chosen = plugins.params("training", named, training)
         per_round = None if clients_per_round is None else count(clients_per_round, "clients_per_round")
@@ -151,11 +152,13 @@ class Federation:
             )
         tensors |= {name: tensor for name, tensor in trained.items() if tensor.is_floating_point()}
         theta = self.layout.flatten(tensors, "model").to(self.device)
+        if odd := [name for name, view in self.layout.views(theta).items() if not view.isfinite().all()]:
+            raise UserError(f"model: {odd[0]!r} is not finite.")
         run = Run(
             count(rounds, "rounds"),
             plugged.training_of(Choice(name="fedavg")),
             "fedavg",
-            self.seed if seed is None else seed,
+            self.seed if seed is None else seeded(seed),
             {"clients_per_round": None, "with_replacement": False},
         )
         return Model(self, theta, "original", run)
@@ -180,7 +183,7 @@ class Federation:
 
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        requested = [*clients] if isinstance(clients, Iterable) else [clients]
+        requested = [*clients] if isinstance(clients, Iterable) and getattr(clients, "ndim", 1) else [clients]
         for client in requested:
             if not isinstance(client, Integral) or isinstance(client, bool) or client not in self.clients:
                 raise UserError(f"clients: there is no client {client!r}; allowed: 0 to {len(self.clients) - 1}.")

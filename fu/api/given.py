@@ -73,11 +73,20 @@ def local_sgd(settings: Mapping[str, Any], **changes: Any) -> LocalTraining:
 
     `UserError` where one is unknown or out of range.
     """
+    if odd := [name for name, value in changes.items() if isinstance(value, bool | str)]:
+        raise UserError(f"local SGD: {odd[0]}: must be a number, got {changes[odd[0]]!r}.")
     replaced = {INSTEAD[name]: None for name, value in changes.items() if name in INSTEAD and value is not None}
     try:
         return LocalTraining(**{**settings, **replaced, **changes})
     except ValidationError as error:
         raise UserError(first_problem(error, LocalTraining, "local SGD")) from None
+
+
+def seeded(seed: int) -> int:
+    """Return a seed; `UserError` where it is not a whole number from 0 that fits 64 bits."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+        raise UserError(f"seed: must be a whole number from 0, got {seed!r}.")
+    return int(seed)
 
 
 def count(number: int, name: str) -> int:

@@ -64,8 +64,8 @@ def _read(clients: int, p: Params) -> list[Indices]:
     for client, rows in enumerate(lists):
         if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
             raise ValueError(f"{p.file}: client {client}: must be a list of indices, got {rows.dtype} {[*rows.shape]}")
-        if rows.min() < 0:
-            raise ValueError(f"{p.file}: client {client}: {rows.min()} is no index")
+        if wrong := [end for end in (rows.min(), rows.max()) if not 0 <= end < 2**63]:
+            raise ValueError(f"{p.file}: client {client}: {wrong[0]} is no index")
     every = np.sort(np.concatenate(lists))
     twice = every[1:][every[1:] == every[:-1]]
     if len(twice):

@@ -60,7 +60,7 @@ def _read(p: Params) -> dict[str, Tensor]:
         raise UserError(f"{path}: is neither safetensors nor a state_dict written by torch.save.") from None
     if not isinstance(found, dict) or not all(isinstance(one, Tensor) for one in found.values()):
         raise UserError(f"{path}: must hold named tensors (a state_dict), got {type(found).__name__}.")
-    named = {name: one for name, one in found.items() if one.is_floating_point()}
+    named = {name: one.float() for name, one in found.items() if one.is_floating_point()}
     if odd := [name for name, one in named.items() if not one.isfinite().all()]:
         raise UserError(f"{path}: {odd[0]!r} is not finite.")
-    return {name: one.float() for name, one in named.items()}
+    return named

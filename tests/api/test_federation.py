@@ -380,6 +380,12 @@ def refused(sentence: str, call: Callable[[], Any]) -> None:
             "datasets[0]: samples must be floats, or text as whole numbers ",
         ),
         (of(torch.full((2, 3), torch.nan), NONE), {}, "datasets[0]: has a sample that is not finite."),
+        (of(torch.full((2, 3), 1e300, dtype=torch.double), NONE), {}, "datasets[0]: has a sample that is not finite."),
+        ([FLAT], {"seed": None}, "seed: must be a whole number from 0, got None."),
+        ([FLAT], {"seed": 1.0}, "seed: must be a whole number from 0, got 1.0."),
+        ([FLAT], {"seed": 2**63}, "seed: must be a whole number from 0, got 9223372036854775808."),
+        ([FLAT], {"batch_size": True}, "local SGD: batch_size: must be a number, got True."),
+        ([FLAT], {"lr": "0.1"}, "local SGD: lr: must be a number, got '0.1'."),
         (of(X, [0.0, 0.0]), {}, "datasets[0]: labels must be whole numbers from 0, one a sample, got torch.float32 "),
         (of(X, [0, -1]), {}, "datasets[0]: has label -1; labels must be whole numbers from 0."),
         (of(X, [0, 2]), {}, "model: has 2 outputs, for labels 0 to 1, but there is label 2; number labels from 0, "),
@@ -401,11 +407,16 @@ def test_what_makes_no_federation_gets_one_sentence(datasets: Any, changes: dict
     refused(sentence, lambda: Federation.from_datasets(datasets=datasets, **given))
 
 
+SPOILT = {**Net().state_dict(), "0.weight": torch.full((2, 1, 3, 3), torch.nan)}
 CALLS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda model: model.unlearn("fedosd", [4]), "clients: there is no client 4; allowed: 0 to 3."),
     (lambda model: model.unlearn("fedosd", [0, 1, 2, 3]), "clients: all 4 would be forgotten; at least one must be "),
     (lambda model: model.unlearn("fedosd", []), "clients: name at least one."),
     (lambda model: model.unlearn("fedosd", [1.0]), "clients: there is no client 1.0; allowed: 0 to 3."),
+    (lambda model: model.unlearn("fedosd", np.array(4)), "clients: there is no client array(4); allowed: 0 to 3."),
+    (lambda model: model.federation.train(1, seed=-1), "seed: must be a whole number from 0, got -1."),
+    (lambda model: model.federation.train(1, with_replacement=True), "with_replacement: requires clients_per_round."),
+    (lambda model: model.federation.trained(SPOILT, 1), "model: '0.weight' is not finite."),
     (lambda model: model.unlearn("fedosd", [[3]]), "clients: there is no client [3]; allowed: 0 to 3."),
     (lambda model: model.unlearn(nn, [0]), "method: must be a name, got <module "),
     (lambda model: model.unlearn("puf", [0], params=[5]), "params: must be a dictionary of puf's hyper-parameters "),

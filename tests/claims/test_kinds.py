@@ -5,8 +5,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 from fu import plugins
+from fu.claims import best
 from fu.claims.rows import Operand, values
 from fu.plugins import Choice
 
@@ -105,6 +107,15 @@ def test_best_is_a_difference_for_each_rival_but_itself() -> None:
     assert each.keys() == {("a", "ours"), ("b", "ours")}
     each, _ = made("best", of={**OURS, "at": {"params.q": 0.5, "k": 4}}, among=["scratch"], side="above")
     assert each == {("b", "scratch"): [-0.2, 0.1]}  # scratch has no q, and is asked for none
+
+
+@pytest.mark.parametrize(
+    ("among", "sentence"),
+    [(["ours", "ours"], "must differ from each other"), (["scratch"], "among: must name another method than scratch")],
+)
+def test_best_has_rivals_each_once(among: list[str], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        best.Params(of=Operand(method="scratch", metric="asr"), among=among, side="below")
 
 
 @pytest.mark.parametrize(

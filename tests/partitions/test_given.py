@@ -33,6 +33,7 @@ def test_every_client_gets_its_list(tmp_path: Path) -> None:
     [
         ({"1": [6, 2, 0]}, "sample 0 is listed twice"),
         ({"1": [6, 2, -1]}, "client 1: -1 is no index"),
+        ({"1": np.array([6, 2, 2**64 - 1], np.uint64)}, "client 1: 18446744073709551615 is no index"),
         ({"1": [6.0, 2.0, 1.0]}, r"client 1: must be a list of indices, got float64 \[3\]"),
         ({"1": []}, r"client 1: must be a list of indices, got float64 \[0\]"),
         ({"3": [1]}, "must have one array for each of 3 clients, named 0 to 2; it has 0, 1, 2, 3"),

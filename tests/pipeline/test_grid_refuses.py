@@ -9,6 +9,7 @@ import pytest
 from fu.pipeline.plan.entry_checks import EntryChecks
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.plan.specs import Trials
+from fu.pipeline.provenance import catalogue
 from tests.mistakes import has, sentence
 from tests.pipeline.configs import at, toy
 
@@ -136,6 +137,23 @@ def test_nothing_is_held_out_where_nothing_is_chosen() -> None:
 def test_a_choice_without_an_attack_needs_no_success_of_it(with_toy: Path) -> None:
     evaluated = {"data": {"attack": None}, "evaluations": {"evaluation": ["utility"]}}
     assert Plan(toy(settings=evaluated, artefacts=NO_ATTACK)).names["toy/pat", "fedosd"]
+
+
+@pytest.mark.usefixtures("with_toy")
+def test_a_choice_by_an_attack_that_is_not_there_is_told_in_one_sentence() -> None:
+    chosen_by = ["asr_validation", "r_acc_validation"]
+    evaluated = {"data": {"attack": None}, "evaluations": {"evaluation": ["utility"]}, "chosen_by": chosen_by}
+    text = sentence(lambda: Plan(toy(settings=evaluated, artefacts=NO_ATTACK)))
+    has(text, "chosen_by: 'asr_validation' needs data.attack; put it after a metric that does not.")
+
+
+@pytest.mark.usefixtures("with_toy")
+def test_two_columns_of_one_name_are_told_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = catalogue.metrics()
+    for label in (known["asr"].label, "Rate"):
+        changed = {**known, "r_acc": known["r_acc"].model_copy(update={"label": label})}
+        monkeypatch.setattr(catalogue, "metrics", lambda changed=changed: changed)
+        has(sentence(lambda: Plan(toy())), f"metrics: two columns would be called '{label}'; give your metric another")
 
 
 @pytest.mark.usefixtures("with_toy")

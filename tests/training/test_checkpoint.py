@@ -53,6 +53,7 @@ def test_retraining_is_fedavg_from_a_fresh_model(tmp_path: Path) -> None:
         ({"1.bias": torch.zeros(9)}, r"the weights do not fit the model: '1.bias' is \(9,\)"),
         ({"9.bias": torch.zeros(9)}, r"the weights do not fit the model: '9.bias' is \(9,\)"),
         ({"1.bias": torch.tensor([0.0] * 7 + [torch.inf])}, "'1.bias' is not finite"),
+        ({"1.bias": torch.full((8,), 1e300, dtype=torch.double)}, "'1.bias' is not finite"),
         ({"1.bias": 3}, r"must hold named tensors \(a state_dict\), got dict"),
     ],
 )

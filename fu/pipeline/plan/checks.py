@@ -126,6 +126,10 @@ def selection(grid: Trials, name: str, scenario: str, shown: Sequence[str]) -> N
                 raise UserError(f"{where}: chosen_by: there is no metric {metric!r}{nearest(metric, known)}.")
             if known[metric].better == "neither":
                 raise UserError(f"{where}: chosen_by: {metric!r} has no better direction, higher or lower.")
+            if known[metric].per != "model":
+                raise UserError(f"{where}: chosen_by: {metric!r} has a value per client; choose by one per model.")
+        if (need := NEEDS.get(first := settings.chosen_by[0])) and not setting_at(settings, need):
+            raise UserError(f"{where}: chosen_by: {first!r} needs {need}; put it after a metric that does not.")
         judged = [one for one in settings.chosen_by if setting_at(settings, NEEDS.get(one, "data"))]
         homes = [evaluations_with([metric], settings.evaluations) for metric in judged]
         if not homes or len(homes[0]) != 1 or any(home != homes[0] for home in homes):

@@ -19,6 +19,8 @@ from fu.pipeline.provenance import catalogue
 from fu.pipeline.settings.records import Artefact, Settings
 from fu.plugins import Choice
 
+HEADINGS = ("Method", "Rate")  # of tables, which no metric may have
+
 
 class EntryChecks:
     """Checks of a table or figure of a paper; each raises `UserError` with one sentence."""
@@ -80,6 +82,9 @@ class EntryChecks:
         for field in declared.get("NEEDS", ()):
             if not getattr(entry, field):
                 raise self.wrong(f"{self.kind} needs {field}.")
+        labels = [metric.label for name in entry.metrics if (metric := catalogue.metrics().get(name))]
+        if twice := [label for label in labels if labels.count(label) > 1 or label in HEADINGS]:
+            raise self.wrong(f"metrics: two columns would be called {twice[0]!r}; give your metric another label.")
         if entry.judges and "artefacts" not in self.reads:
             raise self.wrong(f"judges: not allowed for {self.kind}, only for kind verdicts.")
 

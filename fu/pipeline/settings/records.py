@@ -17,7 +17,7 @@ from fu.federation.sgd import LocalSGD
 from fu.pipeline.provenance import cached, catalogue
 from fu.pipeline.settings.types import Distinct, GridKey, Names, Pattern, Seeds, Value, Varied, Word, typed
 from fu.plugins import Choice
-from fu.types import Count, Different, Name, Strict
+from fu.types import Count, Different, Name, Parameters, Strict
 
 
 class Config(Strict):
@@ -200,6 +200,8 @@ class Data(Sharing, Strict):
             raise ValueError(f"forget.samples: cannot forget {asked} of {held} training samples; some must remain")
         if self.attack and (self.forget.samples or self.forget.requests > 1):
             raise ValueError("attack: requires one request for clients, not forget.samples or several requests")
+        if isinstance(wanted, list) and self.absent:
+            raise ValueError("forget.clients: must be a number, as seeds differ in who is absent")
         if number >= present:
             raise ValueError(f"forget.clients: cannot forget {number} of {present} clients; at least one must remain")
         if isinstance(wanted, list) and (max(wanted) >= self.clients or len(set(wanted)) < len(wanted)):
@@ -405,6 +407,8 @@ class Settings(Strict):
         left = present - (self.data.forget.gone if self.data.forget else 0)
         for name, number in (("training", present), ("unlearning", left), ("recovery", left)):
             phase = getattr(self, name)
+            if phase and phase.with_replacement and not phase.clients_per_round:
+                raise ValueError(f"{name}.with_replacement: requires clients_per_round")
             if phase and not phase.with_replacement and (phase.clients_per_round or 0) > number:
                 raise ValueError(
                     f"{name}.clients_per_round: cannot draw {phase.clients_per_round} of the {number} clients that "
@@ -451,7 +455,7 @@ class Algorithm(Strict):
     )
     in_paper: bool = Field(True, description="false: mark as not in the paper")
     shown_in: Distinct = Field([], description="further tables and figures that show it, besides those that list it")
-    params: dict[str, Any] = Field({}, description="its hyper-parameters")
+    params: Parameters = Field({}, description="its hyper-parameters")
 
 
 class Trained(Algorithm):
@@ -494,9 +498,10 @@ class Method(Algorithm):
     def _one_start(self) -> "Method":
         if (self.plugin is None) == (self.unlearned_from is None):
             raise ValueError("set either plugin or unlearned_from, not both")
-        if self.unlearned_from and (self.params or "unlearning" in self.settings):
+        if self.unlearned_from and (self.params or "unlearning" in self.settings or self.trained_by != ORIGINAL):
             raise ValueError(
-                "params and settings.unlearning are not allowed with unlearned_from; set them in that method"
+                "params, trained_by and settings.unlearning are not allowed with unlearned_from; set them in that "
+                "method"
             )
         return self
 

@@ -62,7 +62,7 @@ Word = Annotated[str, Field(pattern=rf"^{WORD}$", max_length=80)]
 Pattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9*][A-Za-z0-9._*-]*$", max_length=80)]
 Distinct = Annotated[list[Name], Different]
 Names = Annotated[Distinct, BeforeValidator(_listed)]
-Seed = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Seeds = Annotated[list[Seed], Field(min_length=1), Different]
 Value = float | int | str
 Varied = Annotated[Value | Annotated[tuple[Held, ...], Field(min_length=1)], WrapValidator(_varied)]

@@ -185,6 +185,7 @@ def test_a_bug_is_told_with_its_line_after_the_whole_traceback(
     ("returned", "told"),
     [
         ("{'calm': context.theta.mean()}", "'calm' of type Tensor"),
+        ("{'calm': True}", "'calm' of type bool"),
         ("None", "NoneType"),
     ],
 )
