@@ -71,17 +71,3 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     """Return every file's bytes, and None for a folder."""
     found = [path for path in folder.rglob("*") if ".snakemake" not in path.parts]
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in found}
-
-
-def ends_with_one_sentence(folder: Path, words: str, *command: str) -> None:
-    """Assert that a module prints one sentence, ends with status 1, and leaves the folder as it is."""
-    before = contents(folder)
-    status, output = process(folder, *command)
-    assert status == 1
-    assert "Traceback" not in output
-    lines = output.splitlines()
-    assert len(lines) == 1, output
-    assert lines[0].startswith("error: ")
-    assert lines[0].endswith(".")
-    assert words in lines[0]
-    assert contents(folder) == before

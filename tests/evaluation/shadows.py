@@ -14,8 +14,6 @@ from fu.federation.task import Task
 from fu.seeds import derive_integer
 from fu.training import fedavg
 
-Logits = Callable[[np.ndarray, float | np.ndarray], np.ndarray]
-
 
 def drawn(
     classes: int = 10, shadows: int = 8, rows: int = 2000, pairs: int = 1000, leak: float = 2.0, seed: int = 0

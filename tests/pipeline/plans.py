@@ -8,7 +8,6 @@ from fu import sources
 from fu.artefacts.entry import ORIGINAL
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import catalogue
-from fu.pipeline.provenance.paths import MAKERS
 from fu.pipeline.settings.papers import read_paper
 
 RUN = "fedosd/mnist-iid/seed0"
@@ -16,7 +15,7 @@ PAT50 = "fedosd/fmnist-pat50/seed0"  # of Table 5, which holds the variants of F
 WRITTEN = read_paper("fedosd")
 SETTINGS: dict[str, Any] = WRITTEN["settings"]
 RATES: list[float] = SETTINGS["grid"]["unlearning.lr"]
-MADE = {stage: end for end, stage in MAKERS.items()}
+MADE = {"train": "trained", "unlearn": "unlearned", "recover": "recovered"}
 LOCAL = ("lr", "lr_decay", "batch_size", "local_epochs")
 PAPERS = ("fedosd", "safari", "fats", "tradeoffs", "audit")
 # No artefact shows what begins at the unlearned models of FedOSD or FUPGA, so that their grids are free to change.

@@ -54,7 +54,6 @@ OUTPUTS: dict[str, dict[str, str]] = {
 }
 _STEMS = {stage: next(iter(files.values())).rpartition(".")[0] for stage, files in OUTPUTS.items()}
 LOGS = {stage: f"logs/{stem}.log" for stage, stem in _STEMS.items()}
-MAKERS = {"trained": "train", "unlearned": "unlearn", "recovered": "recover"}  # end of a model's name -> stage
 SEED = "seed{}"  # stands for the folder of each seed
 CHOSEN = "+chosen"  # after the name of a training or method: the chosen point of its grid
 CERTIFIED = ".made.json"  # next to the outputs of a job: what they were made from
@@ -98,11 +97,6 @@ class Paths:
     def log(self, stage: str) -> str:
         """Return the pattern of a stage's log."""
         return f"{self.root}/{LOGS[stage]}"
-
-    def model(self, run: str, name: str, output: str) -> str:
-        """Return a model's file by its name in the run: `original.trained`, `x.unlearned` or `x.recovered`."""
-        trial, _, stage = name.rpartition(".")
-        return self(MAKERS[stage], output, run=run, trial=trial)
 
 
 def at(path: str, seed: int) -> str:
