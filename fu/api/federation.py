@@ -183,7 +183,8 @@ class Federation:
 
     def present(self, clients: Sequence[int] | int) -> tuple[int, ...]:
         """Return clients in order; `UserError` where one does not exist, or none would be retained."""
-        requested = [*clients] if isinstance(clients, Iterable) and getattr(clients, "ndim", 1) else [clients]
+        listed = isinstance(clients, Iterable) and getattr(clients, "shape", None) != ()  # no array of one number
+        requested: list[Any] = [*clients] if listed else [clients]  # type: ignore[misc]
         for client in requested:
             if not isinstance(client, Integral) or isinstance(client, bool) or client not in self.clients:
                 raise UserError(f"clients: there is no client {client!r}; allowed: 0 to {len(self.clients) - 1}.")

@@ -298,10 +298,10 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
             continue
         groups[name] = {}
         place, paths = f"{where}: scenarios.{name}", [coordinate.setting for coordinate in several.values()]
-        if twice := [short for short in several if short in scenario.at]:
-            raise UserError(f"{place}.at: {twice[0]!r} varies; remove it.")
-        if twice := [path for path in paths if paths.count(path) > 1]:
-            raise UserError(f"{place}: {twice[0]} is varied by two coordinates; remove one of them.")
+        if fixed := [short for short in several if short in scenario.at]:
+            raise UserError(f"{place}.at: {fixed[0]!r} varies; remove it.")
+        if again := [path for path in paths if paths.count(path) > 1]:
+            raise UserError(f"{place}: {again[0]} is varied by two coordinates; remove one of them.")
         for short in (short for short in several if short not in scenario.vary):
             if _states(scenario.settings, several[short].setting.split(".")):
                 raise UserError(f"{place}.settings: {several[short].setting} varies in its base; remove it.")
