@@ -73,8 +73,8 @@ def local_sgd(settings: Mapping[str, Any], **changes: Any) -> LocalTraining:
 
     `UserError` where one is unknown or out of range.
     """
-    if odd := [name for name, value in changes.items() if isinstance(value, bool | str)]:
-        raise UserError(f"local SGD: {odd[0]}: must be a number, got {changes[odd[0]]!r}.")
+    if odd := [(name, value) for name, value in {**settings, **changes}.items() if isinstance(value, bool | str)]:
+        raise UserError("local SGD: {}: must be a number, got {!r}.".format(*odd[0]))
     replaced = {INSTEAD[name]: None for name, value in changes.items() if name in INSTEAD and value is not None}
     try:
         return LocalTraining(**{**settings, **replaced, **changes})
