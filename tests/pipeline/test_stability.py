@@ -51,7 +51,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"methods": {"mine": {**mine("puf")["methods"]["mine"], "shown_in": ["fig8_single"]}}},
      "method mine: data.forget.requests: puf supports only one request; allowed: 1."),
     (training(with_replacement=False), "training.with_replacement: fats needs true."),
-    (training(clients_per_round=None), "training.clients_per_round: fats needs a number."),
+    (training(clients_per_round=None), "training.with_replacement: requires clients_per_round."),
     (mine("fr2", "fedavg"), "method mine: unlearning.momentum: fr2 has its own momentum; allowed: 0."),
     ({"scenarios": {"shakespeare": {"settings": FOREST}}}, "evaluations: membership_forest needs images, but"),
     ({"trainings": {"fedavg": {"settings": {"training": RECORDED}}}},

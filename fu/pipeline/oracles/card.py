@@ -44,7 +44,7 @@ FILES = {
     "trains on `train[train_offsets[k]:train_offsets[k + 1]]`, and so for `validation` and `test`; `attacked` clients, "
     "their `backdoored` rows, and what the attack has drawn (`attack.*`)",
     "`request.npz`": "the clients or rows to forget; absent where these are the attacked clients",
-    "`card.json`": "this card for programs",
+    "`card.json`": "the data card in machine-readable form",
     "`SHA256SUMS`": "for `sha256sum --check`",
 }
 LOADING = """\
