@@ -136,7 +136,8 @@ def params(kind: str, choice: Choice, where: str) -> Any:
         raise UserError(f"{choice.name}.py ({kind}): Params must be a subclass of pydantic's BaseModel.")
     for name, field in model.model_fields.items():
         kinds = {field.annotation, *get_args(field.annotation)}
-        if isinstance(choice.params.get(name), bool) and not kinds & {bool, Any}:  # which pydantic takes for 0 or 1
+        number = bool(kinds & {int, float}) and bool not in kinds
+        if number and isinstance(choice.params.get(name), bool):  # which pydantic takes for 0 or 1
             raise UserError(f"{where}: params.{name}: must not be true or false.")
     try:
         return model(**choice.params)

@@ -146,6 +146,9 @@ def _words(entry: Entry, scene: Scene) -> list[str]:
     """Return sentences on the audits that judge no method, and on the resolution of each probe."""
     labels = {method.name: method.label for method in entry.methods}
     several = [text for one in scene.audits for text in silent(entry, one.audit.label, one.fails)]
+    several += [
+        f"{one.label} is not judged: no retraining has its optimiser." for one in tested(entry) if one.own_optimiser
+    ]
     present = {method.plugin for method in tested(entry)}
     for one in (one for one in scene.audits if one.audit.p):
         if lacking := [plugin for plugin in one.sees if plugin not in present]:

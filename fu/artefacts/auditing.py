@@ -123,10 +123,9 @@ def controls(entry: Entry, reference: str) -> list[Method]:
 
 
 def uncontrolled(entry: Entry) -> set[str]:
-    """Return the methods without a right reference, in which nothing shows what an audit detects.
+    """Return the methods for which nothing shows what an audit detects.
 
-    With their reference stands no independent retraining, or no control with all of the client, or it lacks their
-    optimiser.
+    Their reference has another optimiser, or lacks an independent retraining or a control with all of the client.
     """
     fit = set()
     for reference in entry.against:
@@ -139,8 +138,9 @@ def uncontrolled(entry: Entry) -> set[str]:
 
 def marked(entry: Entry, method: Method, judged: bool = True) -> str:
     """Return a method's label, marked if others are judged and it is not."""
-    alone = judged and method.name in uncontrolled(entry)
-    return f"{method.marked} (not judged: no controls)" if alone else method.marked
+    if not judged or method.name not in uncontrolled(entry):
+        return method.marked
+    return f"{method.marked} (not judged: {'its own optimiser' if method.own_optimiser else 'no controls'})"
 
 
 def counted(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> dict[str, str]:

@@ -26,10 +26,9 @@ def values_of(plugin: ModuleType, context: Context) -> Iterator[dict[str, Any]]:
 
 def _check_numbers(plugin: ModuleType, function: str, numbers: Any, *kinds: type) -> None:
     """Raise `UserError` where a function of an evaluator returned something else than numbers by name."""
-    got = plugins.mismatch(numbers, *kinds)
-    if not got:  # a bool is an int, but True is no number in a CSV
-        got = plugins.mismatch({name: value for name, value in numbers.items() if isinstance(value, bool)}, dict)
-    if got:
+    if got := plugins.mismatch(numbers, *kinds) or plugins.mismatch(
+        {name: value for name, value in numbers.items() if isinstance(value, bool)}, dict
+    ):  # a bool is an int, but True is no number in a CSV
         where = plugins.place_of(plugin, function)
         raise UserError(f"{where}: {function} must return one number per metric, got {got}.")
 

@@ -14,8 +14,8 @@ from fu.artefacts.entry import Entry, Method
 from fu.audits import share
 from fu.pipeline.provenance import catalogue
 from fu.pipeline.provenance.digest import ROOT
+from tests.artefacts.factories import made, make_entry, method_of, scenario_of
 from tests.artefacts.factories import make_audit as audit_named
-from tests.artefacts.factories import make_entry, method_of, scenario_of
 
 LEFT = {"none": 0.0, "tenth": 0.1, "half": 0.5, "all": 1.0}
 NAMES = ("again", *LEFT, "nothing", "good", "bad")
@@ -201,6 +201,9 @@ def test_a_method_whose_optimiser_no_retraining_has_is_not_judged() -> None:
     entry = entry.model_copy(update={"methods": (*others,)})
     assert auditing.uncontrolled(entry) == {"bad"}
     assert said(make_rows(), entry)["bad"] == "not judged"
+    assert auditing.marked(entry, entry.methods[-1]) == "Bad (not judged: its own optimiser)"
+    [words] = made(entry, make_rows()).words
+    assert "Bad is not judged: no retraining has its optimiser." in words
 
 
 def test_a_control_that_an_audit_claims_to_find_counts_against_its_own_reference() -> None:

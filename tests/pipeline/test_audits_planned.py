@@ -109,6 +109,7 @@ def test_a_method_may_name_its_reference_and_that_what_leaves_all_of_the_client_
     assert {references[name] for name in ("partly.0", "cheat", "stego")} == {"retraining"}
     assert (references["fedrecovery"], references["fats"]) == ("retraining.noisy", "retraining.fats")
     assert {references[name] for name in ("federaser", "fr2", "partly.short.0")} == {"retraining.short"}
+    assert [one.name for one in spec.methods if one.own_optimiser] == ["fr2"]
     controls = {method.name for method in spec.methods if method.control}
     assert controls == {"untouched", "untouched.on", "untouched.fats"}
     assert references["retraining.on"] == ""

@@ -118,6 +118,7 @@ def test_of_runs_with_as_many_seeds_all_count(tmp_path: Path, verdict: str, numb
     runs = [few, *(run_of(tmp_path, [line], name) for name, line in lines.items())]
     for of_paper in (runs, runs[::-1]):
         assert reproduced.counted(of_paper, own=False)[2:] == number
+        assert {*reproduced.judged(of_paper)["run"]} <= ({"one", "two"} if verdict == "holds" else {"two"})
     scale, line = (
         "preset reduced, 3 seeds",
         next(one for one in reproduced.page(runs).splitlines() if one.startswith("| fedosd |")),
@@ -138,7 +139,7 @@ def test_a_run_at_the_scale_of_the_paper_counts_before_one_of_more_seeds(tmp_pat
 def test_a_verdict_on_a_claim_that_has_changed_since_is_named_and_does_not_count(tmp_path: Path) -> None:
     run = run_of(tmp_path, [*ROWS[:-4], *(row.replace("C.,our own", "C (changed).,our own") for row in ROWS[-4:-2])])
     assert (run.changed, reproduced.counted([run], own=True)) == (["c"], [1, 0, 0, 0, 0])
-    assert "Not counted, as the claim has changed since: `c`." in reproduced.page([run]).splitlines()
+    assert "Not counted, as the claim was changed or removed: `c`." in reproduced.page([run]).splitlines()
 
 
 def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:

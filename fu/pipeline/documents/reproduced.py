@@ -128,16 +128,16 @@ def results(all_kept: Sequence[Kept]) -> str:
 
 
 def judged(of_paper: Sequence[Run]) -> pd.DataFrame:
-    """Return each claim that the runs of a paper judged, overall: by the run that counts, or by all that count."""
-    ranked = _ranked(of_paper)
-    verdicts = ranked[ranked["counts"]].groupby("claim")["verdict"].agg(overall)
-    return ranked.drop_duplicates("claim").assign(verdict=lambda one: one["claim"].map(verdicts))
+    """Return the overall verdict on each claim that the runs of a paper judged, from the run that decides it."""
+    counting = _ranked(of_paper).query("counts")
+    decided = counting.groupby("claim")["verdict"].transform(overall)
+    return counting[counting["verdict"] == decided].drop_duplicates("claim")
 
 
 def _ranked(of_paper: Sequence[Run]) -> pd.DataFrame:
     """Return the verdicts of all runs of a paper: first those at `paper`, of these the ones of the most seeds.
 
-    `counts`: whether it is such a verdict; several runs with as many seeds count alike.
+    `counts`: whether a verdict comes first; those of several runs with as many seeds all do.
     """
     parts = [
         run.overall.assign(run=run.of.name, size=_size(run.of), printed=run.of.about.preset == PAPER)
@@ -177,15 +177,16 @@ def page(all_runs: Sequence[Run]) -> str:
     for run in all_runs:
         text += [f"## {run.paper}: {run.scale}", _origin(run.of)]
         text += [rows(HEADS, _lines(run))]
-        text += [f"Not counted, as the claim has changed since: `{'`, `'.join(run.changed)}`."] if run.changed else []
+        if run.changed:
+            text.append(f"Not counted, as the claim was changed or removed: `{'`, `'.join(run.changed)}`.")
     return "\n\n".join(text) + "\n"
 
 
 def _again(of_paper: Sequence[Run]) -> Iterator[tuple[str, ...]]:
     """Return a row for each claim that several runs of a paper judged: what counted before, and what counts."""
     for _, claim in _ranked(of_paper).groupby("claim", sort=False):
-        said = claim["verdict"] + " (" + claim["run"] + ": " + claim["size"] + ")"
-        before, now = ("; ".join(said[part]) or "–" for part in (~claim["counts"], claim["counts"]))
+        texts = claim["verdict"] + " (" + claim["run"] + ": " + claim["size"] + ")"
+        before, now = ("; ".join(texts[part]) or "–" for part in (~claim["counts"], claim["counts"]))
         if len(claim) > 1:
             yield of_paper[0].paper, claim["text"].iloc[0], before, now
 

@@ -303,7 +303,8 @@ def _expanded(paper: Paper, where: str, stated: Mapping[str, Collection[str]] = 
         if again := [path for path in paths if paths.count(path) > 1]:
             raise UserError(f"{place}: {again[0]} is varied by two coordinates; remove one of them.")
         for short in (short for short in several if short not in scenario.vary):
-            if _states(scenario.settings, several[short].setting.split(".")):
+            keys = tuple(several[short].setting.split("."))
+            if any(path[: len(keys)] == keys for path, _ in leaves(scenario.settings)):
                 raise UserError(f"{place}.settings: {several[short].setting} varies in its base; remove it.")
         shared = [short for short in several if short not in scenario.vary]
         for values in product(*(coordinate.values for coordinate in several.values())):
@@ -364,11 +365,6 @@ def _nested(keys: Sequence[str], value: Any) -> Any:
     if not keys:
         return [*value] if isinstance(value, tuple) else value
     return {keys[0]: _nested(keys[1:], value)}
-
-
-def _states(settings: Any, keys: Sequence[str]) -> bool:
-    """Return whether settings have a value at this path."""
-    return not keys or (isinstance(settings, dict) and keys[0] in settings and _states(settings[keys[0]], keys[1:]))
 
 
 def coordinates(at: Mapping[str, Any]) -> str:
