@@ -1,6 +1,7 @@
 """What would decide a claim: seeds and core hours, by hand and as longer plans have them, the cheapest first."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,9 @@ HEAD = "claim,scenario,verdict,over,n,needed,needed_90,note,published,text,place
 CONFIG = {"preset": "reduced", "papers": ["tradeoffs"]}
 
 
-def runs(below: Path, *rows: str) -> list[reproduced.Run]:
-    """Return a run of trade-offs at `reduced` that judged claims so."""
-    write(below, "tradeoffs", "mine", {reproduced.CSV: "\n".join([HEAD, *rows, ""])}, seeds=[0, 1, 2])
+def runs(below: Path, *rows: str, paper: str = "tradeoffs", **about: Any) -> list[reproduced.Run]:
+    """Return a run at `reduced`, of trade-offs with three seeds by default, that judged claims so."""
+    write(below, paper, "mine", {reproduced.CSV: "\n".join([HEAD, *rows, ""])}, **{"seeds": [0, 1, 2], **about})
     return read(below, *rows)
 
 
@@ -39,7 +40,7 @@ def options(below: Path, *rows: str) -> dict[str, Option]:
 def hours(artefact: str, seeds: int, **changes: object) -> float:
     """Return what `make plan` would say of a run with so many seeds."""
     plan = Plan({**CONFIG, "seeds": [*range(seeds)], **changes})
-    jobs = plan.asked([f"tradeoffs_{artefact}"])
+    jobs = plan.asked([f"{plan.config.papers[0]}_{artefact}"])
     return sum(job.seconds for job in plan.behind(jobs)) / 3600
 
 
@@ -92,6 +93,28 @@ def test_the_table_counts_claims_and_has_the_most_claims_per_hour_first(tmp_path
     assert some.startswith("On real data 1 of 2 claims are decided, 1 undecided, 0 not judged.\n\nclaim ")
     with pytest.raises(UserError, match="there is no target 'tradeoffs_fig55'; did you mean"):
         decide.table(plan, ["tradeoffs_fig55"], judged)
+
+
+def test_a_run_that_is_refused_with_few_seeds_is_planned_with_its_own(tmp_path: Path) -> None:
+    config, own = {"preset": "smoke", "papers": ["audit"]}, 12
+    with pytest.raises(UserError, match="5 repeats cannot decide"):
+        Plan({**config, "seeds": [*range(5)]})
+    row = "all-left-told,,undecided,,12,24,,,,All.,ours,remains,limit"
+    judged = runs(tmp_path, row, paper="audit", preset="smoke", seeds=[*range(own)])
+    plan = Plan(config)
+    claims = {"all-left-told": plan.papers["audit"].claims["all-left-told"]}
+    [one] = decide._options("audit", claims, judged, "smoke")
+    once, twice = (hours("remains", number, **config) for number in (own, 2 * own))
+    assert one.seeds[0] == 2 * own
+    assert one.hours[0] == pytest.approx(twice, rel=0.05)
+    assert twice > 1.5 * once
+
+
+@pytest.mark.whole
+def test_what_would_decide_is_known_for_all_kept_runs() -> None:
+    """As after a rule that refuses settings of a kept run, or a run that needs more seeds than are planned here."""
+    text = decide.table(Plan({"preset": "reduced", "papers": ["fats", "fedosd", "safari", "tradeoffs", "audit"]}))
+    assert "claims are decided" in text
 
 
 def test_a_kept_run_whose_settings_are_gone_is_named(tmp_path: Path) -> None:

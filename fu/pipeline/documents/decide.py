@@ -23,7 +23,7 @@ from fu.pipeline.plan.plan import Plan
 from fu.pipeline.provenance import catalogue
 
 SMALL = "smoke"  # on stand-in data, which cannot decide a claim
-FEW, MANY = LEAST, 2 * LEAST  # seeds of the two plans from which costs are extrapolated linearly
+MORE = 5  # seeds between the two plans from which costs are extrapolated linearly
 CHANCES = 0.5, 0.9  # of a decision with the seeds that a verdict states
 SECOND = 1 / 3600
 NOT_JUDGED = "not judged"
@@ -103,11 +103,12 @@ def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable
     """Return the run that left a claim undecided, with more seeds."""
     needed = tuple(float(row[key] or nan) for key in ("needed", "needed_90"))
     config = {**one.about.config, "preset": one.about.preset, "papers": [paper]}
+    own = len(one.about.seeds)  # not fewer: an audit with too few is refused
     try:
-        low, high = (_hours(_plan(config, n), claim.artefact) for n in (FEW, MANY))
+        low, high = (_hours(_plan(config, n), claim.artefact) for n in (own, own + MORE))
     except UserError as error:
         raise UserError(f"{one.folder / ABOUT}: these settings can no longer be run: {error}") from None
-    hours = tuple(low + (high - low) / (MANY - FEW) * (n - FEW) for n in needed)
+    hours = tuple(low + (high - low) / MORE * (n - own) for n in needed)
     state, command = f"undecided, {counted(int(row['n']), 'seed')}", _command(one.about.preset, paper, claim.artefact)
     return Option(paper, name, state, command, one.name, needed, hours)
 
@@ -115,7 +116,7 @@ def _again(paper: str, name: str, claim: Claim, one: Kept, row: Mapping[Hashable
 def _first(paper: str, name: str, claim: Claim, preset: str) -> Option:
     """Return the run that judges a claim for the first time."""
     without_noise = {"EXACT", "INTERVAL"} & catalogue.declared("claims", claim.kind).keys()
-    plan = _plan({"preset": preset, "papers": [paper]}, None if without_noise else FEW)
+    plan = _plan({"preset": preset, "papers": [paper]}, None if without_noise else LEAST)
     seeds, hours = len(plan.seeds(paper)), _hours(plan, claim.artefact)
     return Option(paper, name, NOT_JUDGED, _command(preset, paper, claim.artefact), "", (seeds,), (hours,))
 
