@@ -6,8 +6,10 @@ While the model was trained, the forgotten clients trained auxiliary heads W_a o
     W <- (1 - alpha) W + alpha mean_u W_a,
 
 where W is the last fully connected layer, weight and bias. Nobody trains; post-training follows. The authors' code was
-read, and the paper's abstract (arXiv 2405.15474). (The code of Mora et al. 2024 trains a new head after the request
-instead, with alpha = .96.) Stores a head per forgotten client; communicates nothing.
+read, and the paper's abstract (arXiv 2405.15474); alpha here is 1 - alpha in the paper, as an author says (issue 2 of
+the code). In that code W_a trains together with the model and moves its other layers, too; here it does not. (The code
+of Mora et al. 2024 trains a new head after the request instead, with alpha = .96.) Stores a head per forgotten client;
+communicates nothing.
 """
 
 from pydantic import BaseModel, Field
@@ -21,7 +23,7 @@ needs = {"auxiliary_heads"}
 ESTIMATE = {"forgotten": 0, "retained": 0}  # how often they train in a round, for the plan
 FIDELITY = {
     "source": "code",
-    "citation": "Gu et al., IJCAI 2024, arXiv 2405.15474: abstract; authors' code",
+    "citation": "Gu et al., IJCAI 2024, arXiv 2405.15474: abstract; authors' code, but the auxiliary heads train apart",
     "not_read": "the full text",
 }
 
@@ -33,7 +35,7 @@ class Params(BaseModel, extra="forbid"):
         0.9,
         ge=0,
         le=1,
-        description="weight of the auxiliary heads (authors' script: .9)",
+        description="weight of the auxiliary heads, 1 - alpha of the paper (authors' script: .9)",
     )
 
 

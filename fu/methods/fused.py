@@ -3,12 +3,12 @@
 The model w is frozen. The most sensitive layers get an adapter A, zero at first, of which a random share of entries may
 change; the retained clients train A by FedAvg, and the model is w + A. Dropping A restores w. In our reading the most
 sensitive layers change most (mean |Delta| over weights and clients) when the retained clients train from w for a round.
-The abstract, summaries and the authors' code were read. That code measures the change during the original training, of
-the last client of a round, as the norm of the rows' L1 distances, in which large layers rank higher; it names the
-layers by hand (LeNet-5: the first convolution and the head) and gives them low-rank adapters (LoRA, rank 16, dropout
-.1) instead, which in these two layers leave every weight free (`density: 1`).
+The abstract, summaries and the authors' code were read. That code has such a measure, but its FUSED never computes it:
+it names the layers by hand (LeNet-5: the first convolution and the head), gives them low-rank adapters (LoRA, rank 16,
+dropout .1), which in these two layers leave every weight free (`density: 1`), and averages clients equally.
 
-Stores a mask [d]; communicates one model up and down per client and round, and once more per client of the first round.
+Stores a mask [d]; communicates one model up and down per client of the first round, and per client and round the
+numbers that an adapter may change.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from torch import Tensor
 
 from fu.federation.flat import Layout
-from fu.federation.local import aggregate, generator
+from fu.federation.local import FLOAT_BYTES, aggregate, generator
 from fu.federation.task import State, Task
 
 needs: set[str] = set()
@@ -69,7 +69,10 @@ def step(task: Task, p: Params, state: Adapted, round: int) -> Adapted:
     def hold(weights: Tensor) -> None:
         weights.copy_(torch.where(chosen, weights, original))
 
-    updates = task.federation.local_updates(state.theta, task.participants(round), round, project=hold)
+    clients = task.participants(round)
+    updates = task.federation.local_updates(state.theta, clients, round, project=hold)
+    rest = int((~chosen).sum()) * len({*clients}) * FLOAT_BYTES  # of which nothing is sent
+    task.federation.cost.add(bytes_up=-rest, bytes_down=-rest)
     return replace(state, theta=state.theta + aggregate(updates, "samples"))
 
 

@@ -33,12 +33,15 @@ def test_only_a_share_of_the_most_sensitive_layers_may_change(layers: int, densi
     ranked = fused.sensitive(layout, again.local_updates(state.theta, [0, 2], 0).delta)
     for name, view in layout.views(state.mask).items():
         if name in ranked[:layers]:
-            assert view.mean().item() == pytest.approx(density, abs=0.15)
+            spread = (density * (1 - density) / view.numel()) ** 0.5  # of a share of independent draws
+            assert view.mean().item() == pytest.approx(density, abs=3 * spread)
         else:
             assert not view.any()
     assert torch.equal(fused.start(make_task(), p).mask, state.mask)
     before = task.federation.cost.time_steps
     fused.step(task, p, state, 0)
+    numbers = layout.size + int(state.mask.sum())  # the model, then what an adapter may change
+    assert task.federation.cost.bytes_up == task.federation.cost.bytes_down == 2 * 4 * numbers
     assert task.federation.cost.time_steps == 2 * before  # first the layers are found, then the adapters trained
     assert task.federation.cost.forgotten_rounds == 0
 

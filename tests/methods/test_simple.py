@@ -90,10 +90,10 @@ def test_not_refuses_a_model_that_begins_with_neither_a_convolution_nor_a_fully_
     assert weight_negation.first_weight(nn.Sequential(nn.ReLU(), nn.Linear(2, 3))) == "1.weight"
 
 
-@pytest.mark.parametrize("rate", [0, 3, 20])
-def test_in_pufs_regular_round_the_forgotten_clients_updates_are_subtracted(rate: float) -> None:
+@pytest.mark.parametrize(("stated", "rate"), [(0, 0), (3, 3), (None, 20)])
+def test_in_pufs_regular_round_the_forgotten_clients_updates_are_subtracted(stated: float | None, rate: float) -> None:
     task = make_task(forgetting_two())
-    first, second = (state.theta for state in states_of(puf, task, 1, unlearning_rate=rate))
+    first, second = (state.theta for state in states_of(puf, task, 1, unlearning_rate=stated))
     assert torch.equal(first, task.original_model)
     each = forgetting_two().local_updates(first, [0, 1, 2, 3], 0).delta
     expected = first + (7 * each[0] + 9 * each[2] - rate * (12 * each[1] + 8 * each[3])) / 36
