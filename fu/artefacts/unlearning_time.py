@@ -52,12 +52,13 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return, of each scenario, the mean time as a share of FRS's, and what Theorem 1's bound of wρ leaves.
 
-    The time is exact where that is known, else a mean over the draws; what is left is exact, or not given.
+    The time is exact where that is known, else a mean over the draws; what is left is exact, and given where the bound
+    is below 1.
     """
     rows = []
     for one in _times(frame, entry):
         numbers = {"time_share": (one["mean"] if isnan(one["exact"]) else one["exact"]) / one["frs"]}
-        if not isnan(one["spared_exact"]):
+        if one["probability_bound"] < 1 and not isnan(one["spared_exact"]):
             numbers["room"] = one["probability_bound"] - (1 - one["spared_exact"])
         rows += [{"scenario": one["scenario"], "metric": name, "value": value} for name, value in numbers.items()]
     return pd.DataFrame(rows).assign(method=ORIGINAL, trial=ORIGINAL, stage=ORIGINAL, seed=-1)

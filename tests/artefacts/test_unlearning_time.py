@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fu.artefacts import unlearning_time
 from fu.artefacts.entry import Asked, Entry, Sampling, Scenario
 from fu.federation.exact import Requests
 from fu.federation.sampling import Shape
-from tests.artefacts.factories import COLUMNS, cells, held, made, make_entry
+from tests.artefacts.factories import COLUMNS, cells, held, made, make_entry, make_frame
 from tests.mistakes import has, sentence
 
 SAMPLING = {"clients": 30, "samples": 20, "rounds": 6, "steps": 5, "batch_size": 4}
@@ -69,6 +70,17 @@ def test_means_and_shares_stand_beside_the_exact_ones_and_the_paper_s_bounds() -
     shown = [f"{sample['spared']:.3f}", f"{sample['spared_exact']:.3f}", "0.600", f"{1 - sample['spared']:.3f}"]
     assert table[1][:9] == ["b = 4", "2", "0.400", *shown, "0.400", "1.600"]
     assert table[1][11] == f"{sample['time'] / 30:.3f}"
+
+
+def test_claims_are_judged_on_the_share_of_frs_and_on_what_a_bound_below_1_leaves() -> None:
+    """Two of 30 clients are drawn with replacement in each of six rounds, so that w rho is .4 w."""
+    one, three = scenario("client", K=2, M=30), scenario("client", 3, K=2, M=30)
+    of = entry(one, three)
+    found = unlearning_time.by_seed(make_frame(of), of).set_index(["scenario", "metric"])["value"]
+    assert [*found.index] == [(one.name, "time_share"), (one.name, "room"), (three.name, "time_share")]
+    assert found[one.name, "room"] == pytest.approx(0.4 - (1 - (29 / 30) ** 12))
+    times = made(of).frame.set_index("scenario")["time_exact"] / 30
+    assert found[one.name, "time_share"] == times[one.name] < found[three.name, "time_share"]
 
 
 def test_each_scenario_is_of_clients_of_its_own_sizes() -> None:

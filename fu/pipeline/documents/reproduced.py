@@ -91,8 +91,9 @@ def runs(all_kept: Sequence[Kept] | None = None) -> list[Run]:
             every = pd.read_csv(path, keep_default_na=False, na_values=missing)
             texts = every["claim"].map({name: claim["text"] for name, claim in claims.items()})
             changed = [*every[every["text"] != texts]["claim"].unique()]
-            places = [claim["place"] for claim in claims.values()]
-            found.append(Run(one, places, every[every["text"] == texts], changed))
+            places = {name: claim["place"] for name, claim in claims.items()}  # a citation may be corrected
+            same = every[every["text"] == texts].assign(place=lambda rows: rows["claim"].map(places))
+            found.append(Run(one, [*places.values()], same, changed))
     return found
 
 
