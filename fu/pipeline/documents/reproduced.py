@@ -92,7 +92,8 @@ def runs(all_kept: Sequence[Kept] | None = None) -> list[Run]:
             texts = every["claim"].map({name: claim["text"] for name, claim in claims.items()})
             changed = [*every[every["text"] != texts]["claim"].unique()]
             places = {name: claim["place"] for name, claim in claims.items()}  # a citation may be corrected
-            same = every[every["text"] == texts].assign(place=lambda rows: rows["claim"].map(places))
+            same = every[every["text"] == texts]
+            same = same.assign(place=same["claim"].map(places))
             found.append(Run(one, [*places.values()], same, changed))
     return found
 
