@@ -37,9 +37,10 @@ READ = (
     "Verdicts: in how many scenarios, corrected for the {number} tests of methods, and separately for those of "
     "controls (Holm). Position: from retrained (0) to original models (1), mean over clients and partitions. Over "
     "clients: {clients}. Over runs: 95% interval for these very clients and partitions, were unlearned and retrained "
-    "models trained again. Deviations: of the clients' means, and of the runs of one client on one partition."
+    "models trained again with other seeds. Deviations: of the clients' means, and of the runs of one client on one "
+    "partition."
 )
-SEVERAL = "95% interval for the mean over further clients, Student's t over the means of {number}"
+SEVERAL = "95% interval for the mean over further clients with the same seeds, Student's t over the means of {number}"
 ALONE = "no interval, as one client gives none"
 Verdicts = Mapping[tuple[str, str], str]  # by scenario and method
 Cells = Mapping[tuple[str, str], Cell]

@@ -3,7 +3,8 @@
 `x` names the coordinate of scenarios that says which client is forgotten; scenarios of one client differ in their
 partition. `against` names repeats of retraining. Differences are paired by client, partition and seed: from the mean of
 the repeats, and from fine-tuning. Each client counts with its mean. Confidence intervals are Student's t over clients,
-with a simultaneous level of 95% for all differences of the table (Bonferroni).
+with a simultaneous level of 95% for all differences of the table (Bonferroni). As all clients have the same seeds, they
+hold for further clients with these seeds.
 """
 
 from collections.abc import Mapping
@@ -50,10 +51,10 @@ NOTHING = "–"
 LINE: dict[str, Any] = {"color": "0.25", "linewidth": 1}
 BAND: dict[str, Any] = {"color": "0.9", "linewidth": 0}
 READ = (
-    "Differences are means over {clients} clients. In parentheses: confidence intervals over clients, 95% for all "
-    "{number} differences of the table together. Margin: one more retraining of a client and seed differs from the "
-    f"mean of their repeats by at most this in 95% of cases. {LIKE}, grey: like retraining (the interval lies within "
-    "the margin). Bold: unlike retraining (it lies outside). Otherwise undecided."
+    "Differences are means over {clients} clients. In parentheses: confidence intervals over clients (for further "
+    "clients with the same seeds), 95% for all {number} differences of the table together. Margin: one more retraining "
+    f"of a client and seed differs from the mean of their repeats by at most this in 95% of cases. {LIKE}, grey: like "
+    "retraining (the interval lies within the margin). Bold: unlike retraining (it lies outside). Otherwise undecided."
 )
 SPREAD = "Deviations: of the clients' mean differences from retraining, and of the seeds of a client, pooled."
 BEATS = (
@@ -164,8 +165,9 @@ def differences(values: pd.DataFrame, entry: Entry) -> Differences:
     clients = {scenario.at[str(entry.x)] for scenario in entry.scenarios}
     known: Differences = {}
     for (name, metric_name, reference), runs in paired.items():
-        each = runs.groupby(level="client", sort=False)
-        means, spread = each.mean().tolist(), (float(each.mean().std()), float(each.var().mean()) ** 0.5)
+        of_clients = runs.groupby(level="client", sort=False).mean()
+        of_seeds = runs.groupby(level=["client", "scenario"], sort=False).var()  # a client's partitions apart
+        means, spread = of_clients.tolist(), (float(of_clients.std()), float(of_seeds.mean()) ** 0.5)
         low, high = _interval(means, ERROR / len(paired)) if len(means) == len(clients) else (nan, nan)
         if reference == RETRAINING:
             margin = margins[name, metric_name]

@@ -4,8 +4,8 @@ Georgiev et al. 2024 (Attribute-to-Delete, arXiv 2410.23232) compute, for each s
 margins over unlearned and over retrained models, in this direction, as in the authors' benchmark. They bin the margins,
 which takes more models than are available here; we fit Gaussians, with variances shrunk towards a common one
 (`models.moderated`), so that the divergence has a closed form and no ceiling. With few models it is never 0. It is
-therefore reported beside the divergence between two halves of the retrained models (from N / 2 models, so somewhat
-larger than N would give), and tested by permutation: the models are relabelled in every possible way if there are at
+therefore reported beside the divergence between two halves of the retrained models (from N / 2 models, so about
+twice what N would give), and tested by permutation: the models are relabelled in every possible way if there are at
 most 20,000, else at random 49,999 times from a fixed seed, and p is the share of labellings, including the true one,
 whose 95th percentile over forgotten samples is at least as large.
 
@@ -103,7 +103,7 @@ METRICS = {
         "unit": "nats",
         "better": "neither",
         "formula": "as KLoM (Gaussian), forgotten, between the even-numbered and the odd-numbered retrained models: "
-        "the value when there is no difference",
+        "about twice the value when there is no difference, as there are half as many models",
         "source": "our choice",
     },
     "klom_forgotten_halves_95": {

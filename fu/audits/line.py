@@ -12,6 +12,10 @@ Attacker model: can train retrained and original models and observes predictions
 given, too: new images with the trigger, altered copies, held-out samples of the client.
 
 Limitations: what an unlearned model keeps in another direction is missed, and so is what its predictions do not show.
+An unlearned model resembles the original one that it started from, whatever it forgot, and each half gives the other
+its direction: in simulations of 8 and of 32 models with a correlation of .9, p is at most .05 in 8% of cases where
+original models do not differ from retrained ones, and in 5% to 6% where they do, by half a deviation or more on each of
+three samples. Where they do not, the audit fails its controls and judges nobody.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """A number rises, or falls, along a coordinate: the change from end to end of a line fitted to its values on each seed.
 
 Values count as equally spaced, so that .1, 1 and 10 have equal weight. Scenarios that differ only in the coordinate are
-one unit; a setting of a grid varies within a scenario. A seed whose infinite values cancel has no trend.
+one unit; a setting of a grid varies within a scenario. A seed has no trend (NaN) where infinite values cancel or are
+in the middle, where a line weighs them with 0.
 """
 
 import re
@@ -40,7 +41,7 @@ def statistics(rows: pd.DataFrame, p: Params) -> pd.DataFrame:
         weights = steps[-1] * (steps - steps.mean()) / ((steps - steps.mean()) ** 2).sum()
         change = [_sum(weights, numbers) for numbers in wide.to_numpy()]
         lines += [(unit, "", seed, value, nan) for seed, value in zip(wide.index, change, strict=True)]
-    return pd.DataFrame(lines, columns=STATISTIC).dropna(subset="value")
+    return pd.DataFrame(lines, columns=STATISTIC)
 
 
 def reach(rows: pd.DataFrame, p: Params) -> dict[str, tuple[float, float]]:
@@ -66,9 +67,9 @@ def _tables(rows: pd.DataFrame, p: Params) -> Iterator[tuple[str, pd.DataFrame]]
 
 
 def _sum(weights: Numbers, numbers: Numbers) -> float:
-    """Return the weighted sum; NaN where infinite values of both signs cancel."""
+    """Return the weighted sum; NaN where infinite values cancel, or have a weight of 0."""
     with np.errstate(invalid="ignore"):
-        return float((weights * numbers)[weights != 0].sum())
+        return float((weights * numbers).sum())
 
 
 def _named(scenarios: list[str], along: str) -> str:

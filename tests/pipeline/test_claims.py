@@ -80,6 +80,13 @@ def test_a_claim_over_rows_that_are_not_there_is_refused(laid: dict[str, Any], w
     has(sentence(lambda: Plan(values)), wanted)
 
 
+def test_a_claim_that_is_tested_over_seeds_is_refused_of_an_audit_which_has_none() -> None:
+    of = {"method": "fats", "metric": "ulira_auc"}
+    laid = {"claims": {"mine": {**CLAIM, "artefact": "remains", "params": {"of": of, "side": "below", "limit": 1}}}}
+    values = {"preset": "smoke", "papers": ["audit"], "overrides": {"audit": laid}}
+    has(sentence(lambda: Plan(values)), "claims.mine: kind limit judges seeds, but audits have none; allowed: exact, i")
+
+
 @pytest.mark.parametrize("laid", [claim(), claim(of={"at": {"params.lambda": 3}})], ids=["a point", "one of the paper"])
 def test_a_claim_may_name_a_point_that_the_preset_leaves_out(laid: dict[str, Any]) -> None:
     Plan({"preset": "smoke", "papers": ["tradeoffs"], "overrides": {"tradeoffs": laid}})

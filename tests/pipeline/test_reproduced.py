@@ -142,6 +142,12 @@ def test_a_verdict_on_a_claim_that_has_changed_since_is_named_and_does_not_count
     assert "Not counted, as the claim was changed or removed: `c`." in reproduced.page([run]).splitlines()
 
 
+def test_a_claim_is_ours_or_the_papers_as_its_citation_now_says(tmp_path: Path) -> None:
+    run = run_of(tmp_path, [row.replace("our own control: one", "section 9") for row in ROWS])
+    assert reproduced.counted([run], own=True) == [1, 1, 0, 0, 1]
+    assert "section 9" not in reproduced.page([run])
+
+
 def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
     folder = write(tmp_path, "fedosd", "mine", {"table8.csv": "a\n"}, remark="On a loaded machine.", edited=True)
     assert "Commit c0ffee, edited. On a loaded machine." in reproduced.results(kept(tmp_path)).splitlines()

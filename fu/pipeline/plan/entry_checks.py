@@ -388,8 +388,11 @@ class EntryChecks:
         made = self.declared.get("BY_SEED", ())
         if not {"evaluations", "traces"}.intersection(self.reads) and not made:
             raise self.wrong(f"{self.kind} has no per-seed rows; choose another table or figure.")
-        if catalogue.declared("claims", claim.kind).get("INTERVAL") and not catalogue.audited(entry.kind):
+        audited, judges = catalogue.audited(entry.kind), catalogue.declared("claims", claim.kind)
+        if judges.get("INTERVAL") and not audited:
             raise self.wrong(f"kind {claim.kind} judges audit results, but {place} has none.")
+        if audited and not {"EXACT", "INTERVAL"} & judges.keys():
+            raise self.wrong(f"kind {claim.kind} judges seeds, but audits have none; allowed: exact, interval.")
         metrics = [one for one in entry.metrics if catalogue.metrics()[one].per == "model"] + [*made]
         along, all_points = getattr(p, "along", None), not catalogue.chooses(entry.kind, entry.points)
         keys = {key for scenario in claim.scenarios for key in self.at(scenario)} | {*(stated if all_points else ())}
