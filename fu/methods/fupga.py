@@ -6,7 +6,8 @@ local model. FedOSD's delta is a third of the mean distance from w0 to ten rando
 measures from w_ref, takes the root of a third of the mean squared distance, uses momentum, and stops permanently once
 the local model is far enough from w_u (by a summary of the paper, vicw0ng-hk/feul: once validation accuracy is below a
 threshold). w_ref is the other clients' mean where all weigh the same, as there. Several forgotten clients count
-equally. Stores w_u [d]; communicates one model up and down per round.
+equally. The steps of a round after a client has stopped count as steps, though they change nothing. Stores w_u [d];
+communicates one model up and down per round.
 """
 
 from dataclasses import dataclass, replace
