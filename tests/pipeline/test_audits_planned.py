@@ -280,14 +280,13 @@ def test_costs_are_read_from_the_traces_of_all_phases_and_pictures_from_archive_
 
 
 def test_an_audit_and_a_kind_of_claim_of_ones_own_are_a_file_each_and_their_entries(mine: Path) -> None:
-    for kind, copied in (("audits", "line"), ("claims", "limit")):
+    for kind, copied in (("audits", "line"), ("claims", "exact")):
         (mine / kind).mkdir()
         text = (ROOT / f"fu/{kind}/{copied}.py").read_text().replace('"line_', '"mine_')
         (mine / kind / "mine.py").write_text(text)
     of = {"method": "fedosd", "metric": "mine_position", "stage": "recovered"}
-    claim = {"text": "T", "place": "P", "artefact": "remains", "kind": "mine", "params": {"of": of, "side": "below"}}
+    claim = {"text": "T", "place": "P", "artefact": "remains", "kind": "mine", "params": {"of": of, "value": 0}}
     about = overrides({"metrics": ["mine_position", "ulira_auc"]}, claims={"own": claim})
-    about["claims"]["own"]["params"]["limit"] = 0.1
     plan = Plan({"preset": "smoke", "papers": ["audit"], "plugins": str(mine), "overrides": {"audit": about}})
     found = [job for job in plan.jobs(("audit", "verdicts")) if job.stage == "assess"]
     assert {job.spec.model_dump()["audit"] for job in found} == {"mine", "ulira"}
