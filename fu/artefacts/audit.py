@@ -145,7 +145,7 @@ def _panel(entry: Entry, frame: pd.DataFrame, scenario: Scenario, scene: Scene) 
 def _words(entry: Entry, scene: Scene) -> list[str]:
     """Return sentences on the audits that judge no method, and on the resolution of each probe."""
     labels = {method.name: method.label for method in entry.methods}
-    several = [text for one in scene.audits for text in silent(entry, one.audit.label, one.fails)]
+    several = [text for one in scene.audits for text in silent(entry, f"“{one.audit.label}”", one.fails)]
     several += [
         f"{one.label} is not judged: no retraining has its optimiser." for one in tested(entry) if one.own_optimiser
     ]

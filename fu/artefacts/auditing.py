@@ -113,7 +113,7 @@ def diverged(frame: pd.DataFrame, entry: Entry, scenario: Scenario) -> set[str]:
 def silent(entry: Entry, name: str, fails: Mapping[str, str]) -> list[str]:
     """Return sentences on the references with which a test judges no method, and why."""
     labels = {method.name: method.label for method in entry.methods}
-    where = {one: f" against {labels[one]}" if len(entry.against) > 1 else " here" for one in fails}
+    where = {one: f" compared with “{labels[one]}”" if len(entry.against) > 1 else " here" for one in fails}
     return [f"{name} judges no method{where[reference]}: {why}." for reference, why in fails.items()]
 
 

@@ -1,8 +1,8 @@
 """A number rises, or falls, along a coordinate: the change from end to end of a line fitted to its values on each seed.
 
 Values count as equally spaced, so that .1, 1 and 10 have equal weight. Scenarios that differ only in the coordinate are
-one unit; a setting of a grid varies within a scenario. A seed has no trend (NaN) where infinite values cancel or are
-in the middle, where a line weighs them with 0.
+one unit; a setting of a grid varies within a scenario. A seed has no trend (NaN) where infinite values cancel or
+lie in the middle, where their weight is 0.
 """
 
 import re
@@ -67,7 +67,7 @@ def _tables(rows: pd.DataFrame, p: Params) -> Iterator[tuple[str, pd.DataFrame]]
 
 
 def _sum(weights: Numbers, numbers: Numbers) -> float:
-    """Return the weighted sum; NaN where infinite values cancel, or have a weight of 0."""
+    """Return the weighted sum; NaN if infinite values cancel or have a weight of 0."""
     with np.errstate(invalid="ignore"):
         return float((weights * numbers).sum())
 

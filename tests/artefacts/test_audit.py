@@ -65,8 +65,8 @@ def test_words_name_the_resolution_and_audits_that_judge_nobody() -> None:
     assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: augmented 10%."]]
     [words] = made(make_audit(), make_rows({"none": 0.0005})).words
     assert words[:2] == [
-        "U-LiRA judges no method here: “None” fails it.",
-        "Line judges no method here: “None” fails it.",
+        "“U-LiRA” judges no method here: “None” fails it.",
+        "“Line” judges no method here: “None” fails it.",
     ]
 
 

@@ -191,7 +191,7 @@ def test_cells_and_headings() -> None:
     assert {row[3] for name, row in shown.items() if name not in ORIGINALS} == {"1.0"}
     assert shown[ORIGINALS[0]] == ("–", "0.800", "–") * 2
     assert result.words == [
-        ["The attack in which the forgotten client trains judges no method against Again: “All” passes it."]
+        ["The attack in which the forgotten client trains judges no method compared with “Again”: “All” passes it."]
     ]
 
 

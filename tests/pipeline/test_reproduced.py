@@ -158,7 +158,7 @@ def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
 def test_the_page_of_results_adds_up_the_known_hours(tmp_path: Path) -> None:
     for name, hours in (("one", 1.25), ("two", 2.5), ("three", None)):
         write(tmp_path, "fedosd", name, {"table8.csv": "a\n"}, hours=hours)
-    spent = "In all 3.75 hours, of 2 of the 3 runs; of the others none are known."
+    spent = "In all 3.75 hours for 2 of the 3 runs; those of the others are unknown."
     assert spent in reproduced.results(kept(tmp_path)).splitlines()
 
 

@@ -125,7 +125,9 @@ def results(all_kept: Sequence[Kept]) -> str:
             text.append(f"`{one.paper}_{name}`: {', '.join(f'[{end}]({place}/{name}.{end})' for end in sorted(ends))}")
             text += [f"![{name}]({place}/{name}.png)"] if "png" in ends else []
     hours = [one.about.hours for one in all_kept if one.about.hours is not None]
-    spent = f"In all {sum(hours):.3g} hours, of {len(hours)} of the {len(all_kept)} runs; of the others none are known."
+    spent = (
+        f"In all {sum(hours):.3g} hours for {len(hours)} of the {len(all_kept)} runs; those of the others are unknown."
+    )
     return "\n\n".join(["# Results on real data", KEPT, rows(heads, lines), spent, *text]) + "\n"
 
 
