@@ -117,6 +117,7 @@ def audit(
         if model.diverged is None:
             said = {name: federation.network.logits(model.theta, x) for name, (x, _) in probes.items()}
             said |= fresh_heads.logits(federation.network, model.theta, held, probes)
+            said[predictions.WEIGHTS] = predictions.sketch(model.theta)
         kinds[kind].append({name: of.cpu().numpy() for name, of in said.items()})
 
     shown = tqdm(range(repeats), f"audit of {method}", unit="repeat", disable=is_hidden())
@@ -135,7 +136,9 @@ def audit(
     labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(federation.network, probes)
     whole = [k for k, repeat in enumerate(zip(*kinds.values(), strict=True)) if all(repeat)]
     stacked = {
-        kind: {name: np.stack([of[k][name] for k in whole]) for name in (labels if whole else ())}
+        kind: {
+            name: np.stack([of[k][name] for k in whole]) for name in ([*labels, predictions.WEIGHTS] if whole else ())
+        }
         for kind, of in kinds.items()
     }
     models = paired({name: y.cpu().numpy() for name, y in labels.items()}, **stacked)

@@ -1,6 +1,7 @@
 """Convergence of an audit's epsilon over the first N repeats, with its interval and the maximum that N can prove.
 
-`metrics` names the epsilon, its ends (`_low`, `_high`) and, if it is to be drawn, its ceiling (`_ceiling`).
+`metrics` names the epsilon, its ends (`_low`, `_high`) and, if these are to be drawn, its ceiling (`_ceiling`) and its
+lower limits at other deltas than 0, in percent (`_low_delta_5`): with all repeats, these are a curve of their own.
 """
 
 from typing import Any
@@ -29,12 +30,16 @@ READ = (
     "lower limit at the ceiling is compatible with any larger one. The models of a smaller N are among those of a "
     "larger, so the verdicts are not independent."
 )
+CURVE = (
+    "Curves over delta: the lower limit with all {number} models; 0, as in the table, where there is none. An "
+    "(epsilon, delta) guarantee below the curve is refuted, each with 97.5% confidence."
+)
 COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return epsilon of each method over the number of repeats, and its verdict."""
-    found = tidy(frame, entry)
+    found, deltas = tidy(frame, entry), _deltas(entry)
     labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry)
     shown = []
     for scenario in entry.scenarios:
@@ -44,41 +49,65 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
                 "N": row["repeats"],
                 entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
                 "Ceiling": plus_minus(row["ceiling"], digits=2),
+                **{
+                    f"Lower limit, delta = {at:g}": plus_minus(max(row[name], 0), digits=2)
+                    for name, at in deltas.items()
+                },
                 "Distinguishable": "–" if row["method"] in alone else "yes" if row["found"] else "no",
             }
             for row in found[found["scenario"] == scenario.name].to_dict("records")
         ]
         shown.append((scenario.label, grid(rows)))
-    return of_table(found, shown, notes.joined(entry, READ), figure=_picture(entry, found))
+    curve = CURVE.format(number=entry.firsts[-1]) if deltas else ""
+    return of_table(found, shown, notes.joined(entry, READ, curve), figure=_picture(entry, found))
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return a row for each scenario, method and number of repeats that an audit can judge."""
     middle = entry.metrics[0].name
     names = dict(zip((middle, *ends(middle), f"{middle}_ceiling"), COLUMNS[3:-1], strict=True))
+    names |= {f"{middle}_{name}": name for name in _deltas(entry)}
     rows = frame[frame["metric"].isin(names)]
     wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index().rename_axis(columns=None)
-    wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=COLUMNS)
+    wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=[*COLUMNS[:3], *names.values()])
     wide = wide.astype({"repeats": int}).assign(found=wide["low"] > 0)
     place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]
     order = [(place[0].index(s), place[1].index(m), n) for s, m, n in wide[COLUMNS[:3]].itertuples(index=False)]
     return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
 
 
+def _deltas(entry: Entry) -> dict[str, float]:
+    """Return the deltas of the lower limits that are listed, by column."""
+    middle = entry.metrics[0].name
+    start = f"{ends(middle)[0]}_delta_"
+    return {
+        one.name.removeprefix(f"{middle}_"): int(one.name.removeprefix(start)) / 100
+        for one in entry.metrics
+        if one.name.startswith(start)
+    }
+
+
 def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
-    """Return a panel for each scenario and method."""
-    methods = tested(entry)
-    figure, lines = drawing.panels(len(entry.scenarios), len(methods), 2.0)
-    styles = drawing.looks(methods)
+    """Return a panel over N for each scenario and method and, below, one over delta."""
+    methods, deltas = tested(entry), _deltas(entry)
+    figure, lines = drawing.panels(len(entry.scenarios) * (2 if deltas else 1), len(methods), 2.0)
+    styles, rows = drawing.looks(methods), iter(lines)
     top, bottom = found["high"].max(), found["low"].min()
-    for row, scenario in zip(lines, entry.scenarios, strict=True):
-        for axis, method in zip(row, methods, strict=True):
+    for scenario in entry.scenarios:
+        heading, row, below = entry.heading_of(scenario.label), next(rows), next(rows) if deltas else []
+        for k, method in enumerate(methods):
             here = found[(found["scenario"] == scenario.name) & (found["method"] == method.name)]
-            _draw(axis, here, entry.firsts, styles[method.name])
-            axis.set(xlabel="repeats N", ylabel=f"{entry.heading_of(scenario.label)}\n{entry.metrics[0].label}")
-            axis.set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
-            drawing.head(axis, method.marked)
-        drawing.share_y(row)
+            _draw(row[k], here, entry.firsts, styles[method.name])
+            row[k].set(xlabel="repeats N", ylabel=f"{heading}\n{entry.metrics[0].label}")
+            row[k].set_ylim(bottom - 0.05 * (top - bottom), top + 0.05 * (top - bottom))
+            drawing.head(row[k], method.marked)
+            for axis in below[k : k + 1]:
+                limits = here.tail(1)[["low", *deltas]].clip(lower=0)
+                axis.plot([0, *deltas.values()], limits.to_numpy().T, **styles[method.name].point(linestyle="-"))
+                axis.set(xlabel="delta", ylabel=f"{heading}\n{entry.metrics[0].label}, lower limit")
+                drawing.head(axis, method.marked)
+        for several in filter(None, (row, below)):
+            drawing.share_y(several)
     black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT}
     signs = [
         Line2D([], [], label="distinguishable from retraining", **black),

@@ -215,7 +215,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     places = [(scenario, attack) for scenario in entry.scenarios for attack in ATTACKS]
     figure, lines = panels(len(places), len(entry.metrics), 2.4)
     for line, (scenario, attack) in zip(lines, places, strict=True):
-        head(line[0], entry.heading_of(f"{scenario.label}: {ATTACKS[attack]}"), len(line))
+        head(line[0], entry.heading_of(f"{scenario.label}: {ATTACKS[attack]}"))
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
             before = here[here["attack"] == ORIGINAL].set_index("method")["mean"]

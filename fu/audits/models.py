@@ -13,6 +13,7 @@ FORGOTTEN, HELD_OUT, TRAIN, TEST = "forgotten", "held_out", "retained_train", "r
 AUGMENTED, TRIGGERED, ALTERED = "augmented", "triggered", "triggered_altered"
 SEARCHED = (FORGOTTEN, AUGMENTED, HELD_OUT, TRIGGERED, ALTERED)  # probes on which something of the client may remain
 FRESH = ("head_held_out", "head_triggered", "members")  # probes of fresh heads on a hidden layer
+WEIGHTS = "weights"  # in the place of a probe: sketches of the models' weights
 PRIOR = 10  # models that the spread over all samples counts as, beside each sample's own spread
 FLOOR = 1e-4  # the least variance of a margin: what differs by less than .01 tells nobody anything
 NEAR_ZERO = 1e-12
@@ -38,7 +39,8 @@ class Models:
     the retained clients). `AUGMENTED`, the forgotten samples shifted and with noise, is absent for text. `TRIGGERED`
     (test samples as in `TEST`, with trigger and flipped labels) and `ALTERED` (the same, shifted and with noise) are
     absent without a backdoor. No method gets a sample of `HELD_OUT`, `TEST`, `TRIGGERED` or `ALTERED`. `FRESH`: not the
-    models' own outputs, but those of fresh heads on a hidden layer, if there is one.
+    models' own outputs, but those of fresh heads on a hidden layer, if there is one. `WEIGHTS`, which has no labels:
+    sketches of the weights [N, K, 1], as far apart as these are; absent where only logits are known.
     """
 
     labels: Mapping[str, NDArray[np.int64]]

@@ -3,7 +3,7 @@
 from fu.evaluation.context import Context
 from fu.evaluation.measure import attack_success_rate
 
-TRACE = ("asr",)
+TRACE = ("asr", "asr_held_out")
 METRICS = {
     "asr": {
         "label": "ASR",
@@ -36,15 +36,15 @@ METRICS = {
 def evaluate(context: Context) -> dict[str, float]:
     """Return ASR, also on test and validation data if there are any; nothing if the scenario has no backdoor."""
     part, out = context.data.partition, trace(context)
-    if out:
-        x, y = context.data.flipped(context.data.retained_test)
-        if len(y):
-            out["asr_held_out"] = context.accuracy(x, y)
     if out and all(len(part.validation[client]) for client in part.attacked):
         out["asr_validation"] = attack_success_rate(context, "validation")
     return out
 
 
 def trace(context: Context) -> dict[str, float]:
-    """Return ASR; nothing if the scenario has no backdoor."""
-    return {} if context.data.mark is None else {"asr": attack_success_rate(context)}
+    """Return ASR, also on test data if there are any; nothing if the scenario has no backdoor."""
+    if context.data.mark is None:
+        return {}
+    x, y = context.data.flipped(context.data.retained_test)
+    held_out = {"asr_held_out": context.accuracy(x, y)} if len(y) else {}
+    return {"asr": attack_success_rate(context), **held_out}

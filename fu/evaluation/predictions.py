@@ -20,7 +20,9 @@ from fu.seeds import derive_integer
 
 MOST = 1000
 NOISE = 0.1  # standard deviation of what `altered` adds to model inputs (our choice: a tenth of MNIST's range)
+BUCKETS = 4096  # of a sketch (our choice: distances within some 1%)
 DIRECTIONS = torch.tensor([(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if y or x])  # down and right [8, 2]
+WEIGHTS = "weights"  # in the place of a probe, as audits know it
 LABELS, ROWS, REPEATS = "labels", "rows", "repeats"  # in the place of a role
 
 
@@ -74,6 +76,17 @@ def altered(x: Tensor, seed: int) -> Tensor:
     noise = NOISE * torch.randn(x.shape, generator=random)
     moved = x[torch.arange(images)[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # [n, h, w, c]
     return moved.permute(0, 3, 1, 2) + noise.to(x.device)
+
+
+def sketch(theta: Tensor) -> Tensor:
+    """Return `BUCKETS` sums [K, 1] of the weights [d], each with a random sign in a random one (Charikar et al. 2002).
+
+    The distance of two models' sketches estimates that of their weights, with a relative deviation of 1 / sqrt(2 K).
+    """
+    random, theta = torch.Generator().manual_seed(derive_integer("sketch", len(theta))), theta.cpu()
+    bucket = torch.randint(BUCKETS, theta.shape, generator=random)
+    sign = 2 * torch.randint(2, theta.shape, generator=random) - 1
+    return theta.new_zeros(BUCKETS).index_add_(0, bucket, theta * sign)[:, None]
 
 
 def audited_rows(data: ClientData) -> Indices:

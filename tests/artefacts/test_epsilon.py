@@ -64,3 +64,19 @@ def test_rows_and_points() -> None:
 def test_a_method_whose_training_no_control_shares_is_not_judged() -> None:
     result = made(make_entry("epsilon", firsts=(4, 8, 16)), rows())
     assert ["Ours *", "8", "0.80 (0.30 to 1.80)", "1.60", "–"] in cells(result.body)
+
+
+def test_lower_limits_by_delta_are_a_curve_of_all_repeats() -> None:
+    limits = [
+        {**row, "metric": f"ulira_epsilon_low_delta_{delta}", "value": value * row["first"]}
+        for row in rows().drop_duplicates("first").to_dict("records")
+        for delta, value in ((5, 0.05), (50, -1.0))
+    ]
+    entry = controlled(4, 8, 16)
+    metrics = [entry.metrics[-1].model_copy(update={"name": f"ulira_epsilon_low_delta_{delta}"}) for delta in (5, 50)]
+    entry = entry.model_copy(update={"metrics": (*entry.metrics, *metrics)})
+    result = made(entry, pd.concat([rows(), pd.DataFrame(limits)]))
+    assert [*result.frame.columns[-3:]] == ["low_delta_5", "low_delta_50", "found"]
+    assert ["Ours *", "16", "1.60 (1.10 to 2.60)", "3.20", "0.80", "0.00", "yes"] in cells(result.body)
+    (line,) = (line for axis in result.figure.axes if axis.get_xlabel() == "delta" for line in axis.lines)
+    assert np.asarray(line.get_data()).round(9).tolist() == [[0, 0.05, 0.5], [1.1, 0.8, 0]]

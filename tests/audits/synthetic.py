@@ -6,7 +6,7 @@ from itertools import combinations, product
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fu.audits.models import FORGOTTEN, FRESH, HELD_OUT, TEST, TRAIN, Floats, Models
+from fu.audits.models import FORGOTTEN, FRESH, HELD_OUT, TEST, TRAIN, WEIGHTS, Floats, Models
 
 CLASSES = 3
 PROBES = (FORGOTTEN, HELD_OUT, TRAIN, TEST)
@@ -27,12 +27,15 @@ def logits_of(margins: ArrayLike) -> NDArray[np.float32]:
 
 
 def models_of(unlearned: Given, retrained: Given, original: Given, *, probes: Sequence[str] = PROBES) -> Models:
-    """Return models with these margins by probe; those of an array are the same on all probes."""
-    kinds = [
-        {probe: logits_of(values[probe] if isinstance(values, Mapping) else values) for probe in probes}
-        for values in (unlearned, retrained, original)
-    ]
-    return Models({probe: labels_of(logits.shape[1]) for probe, logits in kinds[0].items()}, *kinds)
+    """Return models with these margins by probe; those of an array are the same on all probes.
+
+    In the place of `WEIGHTS`, if it is among them, they are the weights.
+    """
+    kinds = []
+    for values in (unlearned, retrained, original):
+        of = {probe: np.asarray(values[probe] if isinstance(values, Mapping) else values) for probe in probes}
+        kinds.append({probe: one[..., None] if probe == WEIGHTS else logits_of(one) for probe, one in of.items()})
+    return Models({probe: labels_of(of.shape[1]) for probe, of in kinds[0].items() if probe != WEIGHTS}, *kinds)
 
 
 def relabelled(unlearned: Floats, retrained: Floats) -> Iterator[tuple[Floats, Floats]]:

@@ -35,6 +35,7 @@ def test_the_audit_by_hand() -> None:
     assert (values["ulira_epsilon_low"], values["ulira_epsilon"], values["ulira_epsilon_high"]) == (low, median, high)
     assert values["ulira_epsilon_ceiling"] == epsilon(0, 2, 0, 2)[0]
     assert values["ulira_epsilon_low_delta_5"] == epsilon(1, 2, 0.5, 2, 0.05)[0] < low
+    assert values["ulira_epsilon_low_delta_50"] == epsilon(1, 2, 0.5, 2, 0.5)[0]
     assert not [name for name in values if "tpr" in name]  # 12 pairs
 
 

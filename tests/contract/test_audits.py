@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from fu import plugins
-from fu.audits.models import FRESH, Models
+from fu.audits.models import FRESH, WEIGHTS, Models
 from fu.pipeline.provenance.catalogue import declared
 from tests.audits.synthetic import PROBES, World, models_of
 from tests.contract.names import plugins_of
 
-EVERY_PROBE = (*PROBES, *FRESH)
+EVERY_PROBE = (*PROBES, *FRESH, WEIGHTS)
 
 
 def world_of(seed: int, **given: float) -> World:

@@ -65,7 +65,7 @@ def test_an_evaluator_returns_what_is_worked_out_by_hand(name: str, expected: di
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("backdoor", {"asr": ASR}),
+        ("backdoor", {"asr": ASR, "asr_held_out": HELD_OUT}),
         ("utility", R_ACC),
         ("distance", {"distance": 5.0}),
         ("forget_set", {"forget_set_accuracy": 9 / 12}),

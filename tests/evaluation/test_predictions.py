@@ -152,6 +152,18 @@ def test_a_probe_has_at_most_so_many_samples_at_equal_distances(monkeypatch: pyt
     assert same(found["retained"], data, np.concatenate([part.test[0], part.test[2]])[[0, 1, 3, 4]])
 
 
+def test_sketches_are_as_far_apart_as_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    theta, other = torch.randn(2, 60_000, dtype=torch.double)
+    one, two = predictions.sketch(theta), predictions.sketch(other)
+    assert one.shape == (predictions.BUCKETS, 1)
+    assert float((one - two).norm()) == pytest.approx(float((theta - other).norm()), rel=0.06)  # five deviations
+    torch.testing.assert_close(one - two, predictions.sketch(theta - other))
+    monkeypatch.setattr(predictions, "BUCKETS", 1)
+    signs = torch.stack([predictions.sketch(row) for row in torch.eye(100)]).flatten()
+    assert set(signs.tolist()) == {-1.0, 1.0}
+    assert predictions.sketch(torch.arange(100.0)) == signs @ torch.arange(100.0)
+
+
 def test_what_is_written_is_read_by_role(tmp_path: Path) -> None:
     path, y = tmp_path / "x.predictions.safetensors", torch.tensor([2, 0])
     labels = {"forgotten": y, "retained": y}  # of one memory

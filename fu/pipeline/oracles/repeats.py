@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fu.audits.models import FRESH, Floats, margins
+from fu.audits.models import FRESH, WEIGHTS, Floats, margins
 from fu.errors import UserError
 from fu.evaluation import predictions
 from fu.federation import model_files
@@ -48,8 +48,8 @@ def load(seeds: Sequence[int], models: Sequence[Path], predicted: Path) -> Repea
     found = {seed: model_files.read(path)[0] for seed, path in zip(seeds, models, strict=True)}
     answers = predictions.load(predicted, predictions.REPEATS)
     logits = {
-        probe: of.numpy() for probe, of in answers.items() if probe not in FRESH
-    }  # whose outputs are not the model's
+        probe: of.numpy() for probe, of in answers.items() if probe not in (*FRESH, WEIGHTS)
+    }  # which are not the model's outputs
     finite = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in logits.values()], initial=True)
     kept = [seed for seed, whole in zip(seeds, finite, strict=True) if whole] if logits else []
     if not kept:

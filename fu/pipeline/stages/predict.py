@@ -23,7 +23,8 @@ class Files(ModelFiles):
 def main(spec: Spec, files: Files, options: Options) -> None:
     """Write the probes' labels [n], the forgotten one's rows [n] in the data set, and all logits [N, n, C].
 
-    Also the outputs of fresh heads on the hidden layer. The logits of a model that has diverged are NaN.
+    Also the outputs of fresh heads on the hidden layer, and a sketch of the weights. All are NaN of a model that has
+    diverged.
     """
     import torch
 
@@ -39,7 +40,9 @@ def main(spec: Spec, files: Files, options: Options) -> None:
 
     def answer(theta: torch.Tensor) -> dict[str, torch.Tensor]:
         said = {name: network.logits(theta, x) for name, (x, _) in probes.items()}
-        return said | fresh_heads.logits(network, theta, data, probes)
+        return (
+            said | fresh_heads.logits(network, theta, data, probes) | {predictions.WEIGHTS: predictions.sketch(theta)}
+        )
 
     answers = [None if theta is None else answer(theta.to(data.device)) for theta in loaded]
     like = next(filter(None, answers), {})

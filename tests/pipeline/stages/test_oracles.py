@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load
 from torch import Tensor
 
-from fu.audits.models import FRESH, margins
+from fu.audits.models import FRESH, WEIGHTS, margins
 from fu.data import archives
 from fu.data.request import Request
 from fu.evaluation import predictions
@@ -85,9 +85,9 @@ class Oracles:
         return files.archive
 
     def answers(self, kind: str) -> dict[str, Tensor]:
-        """Return what the models of a kind predict, without fresh heads: [N, n, C] by probe."""
+        """Return what the models of a kind predict: [N, n, C] by probe."""
         every = predictions.load(self.predicted(kind), predictions.REPEATS)
-        return {probe: of for probe, of in every.items() if probe not in FRESH}
+        return {probe: of for probe, of in every.items() if probe not in (*FRESH, WEIGHTS)}
 
     def said(self, kind: str, archive: Path, **changes: Any) -> Path:
         """Write what the models of a kind predict as somebody would who has an archive."""

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fu.audits.models import WEIGHTS
 from fu.evaluation import predictions
 from fu.pipeline.stages import predict
 from tests.pipeline.stages.scene import BUILD, LABELS, MODEL, NORMALISED, OPTIONS, Scene, make_data, make_scene, model
@@ -37,6 +38,8 @@ def test_the_logits_of_every_model_on_every_probe(tmp_path: Path) -> None:
         assert torch.equal(found["labels"][name], y)
         expected = torch.stack([logits_of(theta, x) for theta in thetas])
         torch.testing.assert_close(found["repeats"][name], expected, rtol=1e-5, atol=1e-5)
+    for theta, sketch in zip(thetas, found["repeats"][WEIGHTS], strict=True):
+        assert torch.equal(sketch, predictions.sketch(theta))
 
 
 def test_models_that_diverged_have_nothing_to_say(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fu.pipeline.stages import recover, train, unlearn
 from tests.pipeline.plans import PAT50, made, spec
 from tests.pipeline.stages.scene import PHASE, make_scene
 
-MEASURED = ("asr", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
+MEASURED = ("asr", "asr_held_out", "r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "distance", "conflicts")
 SHARES = tuple(f"predicted_{label}" for label in range(10))
 Rows = list[dict[str, str]]
 
