@@ -36,7 +36,8 @@ fats mnist-fifteen-seeds verdicts fig5 cost
 tradeoffs fig4-six-seeds verdicts fig4
 tradeoffs fig5-five-seeds verdicts fig5
 tradeoffs bounds verdicts bounds
-fedosd table8-twenty-seeds verdicts table8
+fedosd table8-pat50-twenty-seeds verdicts table8
+fedosd table8-pat20-twenty-seeds verdicts table8
 tradeoffs groups verdicts table2 section7_3
 END
 make docs
