@@ -73,7 +73,7 @@ def over_clients(entry: Entry, method: Method, cells: Cells) -> Crossed | None:
         if (scenario.name, method.name) not in cells:
             return None
         groups.setdefault(scenario.at[str(entry.x)], []).append(cells[scenario.name, method.name])
-    return crossed([*groups.values()])
+    return crossed([*groups.values()], len(entry.seeds))
 
 
 def cells_of(frame: pd.DataFrame, entry: Entry) -> Cells:

@@ -37,11 +37,14 @@ class Crossed(NamedTuple):
     within: float
 
 
-def crossed(cells: Sequence[Sequence[Cell]]) -> Crossed:
-    """Return the inference from `cells[c][p]`, two models of a kind in each at least; all clients weigh the same."""
+def crossed(cells: Sequence[Sequence[Cell]], seeds: int) -> Crossed:
+    """Return the inference from `cells[c][p]`, two models of a kind in each at least; all clients weigh the same.
+
+    `seeds`: of how many each cell has a model of either kind, if none diverged.
+    """
     means = [np.mean([u.mean() - r.mean() for u, r in client]) for client in cells]
     every = [cell for client in cells for cell in client]
-    variances = [_variance([[cell[kind] for cell in client] for client in cells]) for kind in (0, 1)]
+    variances = [_variance([[cell[kind] for cell in client] for client in cells], seeds) for kind in (0, 1)]
     total = sum(variance for variance, _ in variances)
     freedom = total**2 / sum(variance**2 / df for variance, df in variances) if total else 1
     number, mean = len(cells), float(np.mean(means))
@@ -55,11 +58,11 @@ def crossed(cells: Sequence[Sequence[Cell]]) -> Crossed:
     )
 
 
-def _variance(runs: Sequence[Sequence[Floats]]) -> tuple[float, int]:
+def _variance(runs: Sequence[Sequence[Floats]], seeds: int) -> tuple[float, int]:
     """Return the variance of the mean over clients of models `runs[c][p]` of one kind [N], and its freedom."""
-    if len(sizes := {len(of) for client in runs for of in client}) == 1:
-        seeds = np.mean([np.mean(client, axis=0) for client in runs], axis=0)
-        return float(seeds.var(ddof=1)) / len(seeds), len(seeds) - 1
+    if (sizes := {len(of) for client in runs for of in client}) == {seeds}:
+        means = np.mean([np.mean(client, axis=0) for client in runs], axis=0)
+        return float(means.var(ddof=1)) / seeds, seeds - 1
     errors = [np.mean([of.std(ddof=1) / sqrt(len(of)) for of in client]) for client in runs]
     return float(np.mean(errors)) ** 2, min(sizes) - 1
 
