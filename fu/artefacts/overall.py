@@ -4,10 +4,11 @@
 partition. `against` names repeats of retraining. Differences are paired by client, partition and seed: from the mean of
 the repeats, and from fine-tuning. Each client counts with its mean. Confidence intervals are Student's t over clients,
 with a simultaneous level of 95% for all differences of the table (Bonferroni). As all clients have the same seeds, they
-hold for further clients with these seeds.
+hold for further clients with these seeds. Attack success rates are compared in runs in which the backdoor took hold in
+the original model.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from math import inf, isnan, nan
 from statistics import fmean
@@ -20,8 +21,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from fu.artefacts import drawing, notes
-from fu.artefacts.entry import Entry, Method, Metric
+from fu.artefacts import drawing, notes, words
+from fu.artefacts.entry import ORIGINAL, Entry, Method, Metric
 from fu.artefacts.floor import DIGITS, gap, noise_floor
 from fu.artefacts.matrix import BEFOREHAND, final, repeats
 from fu.artefacts.panels import LIKE, grid
@@ -29,12 +30,14 @@ from fu.artefacts.pareto import Point, front
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.spending import SPENT
 from fu.artefacts.statistics import evaluated
-from fu.artefacts.words import plus_minus
+from fu.artefacts.words import plus_minus, took_hold
 
 INPUTS = ("evaluations", "costs")
 REPEATS = 2  # the least number of repeats per training in `against`
 NEEDS = ("against", "x")
-ALSO = ("client_rounds", "seconds")
+COSTS = ("client_rounds", "seconds")
+BACKDOOR = ("asr", "asr_held_out")  # say nothing where the backdoor did not take hold
+ALSO = ("asr", "client_rounds", "seconds")
 BASELINE = "fine_tuning"  # the plug-in that a method should beat
 ERROR = 0.05  # family-wise error rate of the intervals
 RETRAINING, FINE_TUNING = "retraining", "fine-tuning"  # what a difference is from
@@ -66,7 +69,11 @@ COST = (
     "client rounds and the distance from retraining in {metric}. Grid: number of settings from which each method's were"
     " chosen."
 )
-LOST = "A method is not judged if for some client all of its runs diverged."
+LOST = "A method is not judged if for some client all of its runs diverged, or the backdoor took hold in none."
+HELD = (
+    "The backdoor took hold in {held} of {all} original models"
+    f" (ASR of {words.LEAST:g} at least); attack success rates are compared in those runs alone."
+)
 
 RUN = ["client", "scenario", "seed"]
 Costs = Mapping[str, Mapping[str, float]]  # mean costs by method
@@ -96,14 +103,15 @@ Differences = dict[tuple[str, str, str], Difference]  # by method, metric and wh
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return verdicts, differences and costs of every method, and a picture of the differences from retraining."""
     values = values_of(frame, entry)
-    known = differences(values, entry)
-    spent = values[values["metric"].isin(ALSO)].groupby(["method", "metric"])["value"].mean()
+    gone = without_backdoor(frame)
+    known = differences(values, entry, gone)
+    spent = values[values["metric"].isin(COSTS)].groupby(["method", "metric"])["value"].mean()
     costs = {method.name: spent.get(method.name, {}) for method in _shown(entry)}
     rows = [{"method": key[0], "metric": key[1], "against": key[2], **one._asdict()} for key, one in known.items()]
     rows += [
         {"method": name, "metric": metric, "mean": of[metric]}
         for name, of in costs.items()
-        for metric in ALSO
+        for metric in COSTS
         if metric in of
     ]
     labels = _labels(entry, values)
@@ -117,6 +125,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     shown = [(f"{_family(entry)}: {label}", table) for label, table in tables.items()]
     names = tuple(label.replace(",", "").replace(" ", "-") for label in tables)
     clients = len({scenario.at[str(entry.x)] for scenario in entry.scenarios})
+    planned = len(entry.scenarios) * len(entry.seeds)
     text = notes.joined(
         entry,
         READ.format(clients=clients, number=len(known)),
@@ -124,7 +133,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         SPREAD,
         COST.format(metric=_tested(entry)[0].label),
         LOST if any(one.clients < clients for one in known.values()) else "",
-        notes.no_backdoor(entry, notes.original_asr(frame)),
+        HELD.format(held=planned - len(gone), all=planned) if gone else "",
     )
     return of_table(pd.DataFrame(rows, columns=COLUMNS), shown, text, names=names, figure=_picture(entry, known))
 
@@ -143,8 +152,17 @@ def values_of(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     return pd.concat(parts)
 
 
-def differences(values: pd.DataFrame, entry: Entry) -> Differences:
-    """Return the differences of all methods from retraining and from fine-tuning, with simultaneous intervals."""
+def without_backdoor(frame: pd.DataFrame) -> set[tuple[str, int]]:
+    """Return the scenarios and seeds in which the backdoor did not take hold in the original model."""
+    rows = frame[(frame["stage"] == ORIGINAL) & (frame["metric"] == "asr") & frame["value"].notna()]
+    return {key for key, asr in rows.groupby(["scenario", "seed"])["value"].mean().items() if not took_hold(asr)}
+
+
+def differences(values: pd.DataFrame, entry: Entry, gone: Collection[tuple[str, int]]) -> Differences:
+    """Return the differences of all methods from retraining and from fine-tuning, with simultaneous intervals.
+
+    `gone`: scenarios and seeds without a backdoor, which attack success rates leave out.
+    """
     paired: dict[tuple[str, str, str], pd.Series[float]] = {}
     margins: dict[tuple[str, str], float] = {}
     baseline, first = _baseline(entry), entry.scenarios[0]
@@ -152,6 +170,8 @@ def differences(values: pd.DataFrame, entry: Entry) -> Differences:
     for metric in _tested(entry):
         of = values[values["metric"] == metric.name].pivot(index=RUN, columns="method", values="value")
         of = of.reindex(columns=[method.name for method in entry.methods])
+        if metric.name in BACKDOOR:
+            of = of[[(scenario, seed) not in gone for _, scenario, seed in of.index]]
         for method in _shown(entry):
             retrained = of[again[entry.trial(first.name, method).trained].names]
             away = (of[method.name] - retrained.mean(axis=1)).dropna()

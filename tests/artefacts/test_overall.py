@@ -95,6 +95,31 @@ def test_deviations_over_clients_stand_apart_from_those_over_seeds() -> None:
     assert "0.007, 0.014" in both.body.split("## Each: deviation over clients, over seeds")[1].split("\n")[4]
 
 
+def test_attack_success_rates_leave_out_runs_without_a_backdoor() -> None:
+    """Of client 0 the first seed has none; the second is .01 further from retraining. Accuracies count both."""
+    frame = make_rows(0, 1)
+    changed = frame["scenario"].eq("each-client0") & frame["seed"].eq(1) & frame["method"].eq("near")
+    frame.loc[changed, "value"] += 0.01
+    originals = frame[frame["method"].eq("near") & frame["metric"].eq("asr")].assign(stage="original", value=0.5)
+    originals.loc[originals["scenario"].eq("each-client0") & originals["seed"].eq(0), "value"] = 0.499
+    result = made(make_overall(0, 1), pd.concat([frame, originals]))
+    asr, accuracy = (row_of(result, "near", metric) for metric in ("asr", "r_acc"))
+    assert (asr["runs"], asr["mean"]) == (9, pytest.approx((0.02 + 0.02 + 0.03 + 0.02 + 0.02) / 5))
+    assert (accuracy["runs"], accuracy["mean"]) == (10, pytest.approx(0.005 / 5))
+    assert rows_of(result, "fine-tuning").loc[("near", "asr"), "runs"] == 9
+    assert "The backdoor took hold in 9 of 10 original models (ASR of 0.5 at least); attack" in result.body
+    assert "took hold in" not in made(make_overall(0, 1), frame).body
+
+
+def test_a_client_without_a_backdoor_is_not_replaced_by_others() -> None:
+    frame = make_rows()
+    originals = frame[frame["method"].eq("near") & frame["metric"].eq("asr")].assign(stage="original", value=0.9)
+    originals.loc[originals["scenario"].eq("each-client0"), "value"] = 0.1
+    far = row_of(made(make_overall(), pd.concat([frame, originals])), "far", "asr")
+    assert (far["clients"], far["verdict"]) == (4, UNDECIDED)
+    assert np.isnan(far["low"])
+
+
 def test_verdicts() -> None:
     result = made(make_overall(), make_rows())
     found = rows_of(result, "retraining")["verdict"].to_dict()
