@@ -353,14 +353,16 @@ def test_other_data_are_not_judged_but_the_papers_numbers_are() -> None:
     assert out["reason"] == "digits in place of MNIST"  # which is told first
 
 
+@pytest.mark.parametrize("metric", ["asr", "asr_held_out"])
 @pytest.mark.parametrize(("asr", "judged"), [(0.5, True), (0.4994, False)])
-def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(asr: float, judged: bool) -> None:
+def test_where_the_backdoor_did_not_take_hold_nothing_is_said_of_it(metric: str, asr: float, judged: bool) -> None:
     rows: list[dict[str, Any]] = [
-        {"value": 0.05, "metric": "asr"},
+        {"value": 0.05, "metric": metric},
         {"value": 0.8},
         {"value": asr, **ORIGINAL},
     ]
-    found = read({"asr": make_claim("A.", params=ASR), "r_acc": make_claim("R.")}, rows)
+    below = {**ASR, "of": {"method": "ours", "metric": metric}}
+    found = read({"asr": make_claim("A.", params=below), "r_acc": make_claim("R.")}, rows)
     reasons = found.groupby("claim")["reason"].first()
     assert reasons["r_acc"] == ""
     assert reasons["asr"] == ("" if judged else f"the backdoor did not take hold: ω⁰ has an ASR of {asr:.3f}")
