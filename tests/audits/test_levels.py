@@ -14,7 +14,7 @@ REPEATS = 200
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", [8, 16])
+@pytest.mark.parametrize("number", [8, 16, 32])
 def test_audits_find_nothing_where_nothing_is_left_but_in_one_of_twenty_cases(number: int, kind: str) -> None:
     """What is common to the samples of a run is drawn from each distribution; unlearned models resemble originals."""
     random, found, any_of = np.random.default_rng(0), dict.fromkeys(("klom", "line", "runs", "ulira", "weights"), 0), 0
