@@ -155,7 +155,8 @@ def values_of(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def without_backdoor(frame: pd.DataFrame) -> set[tuple[str, int]]:
     """Return the scenarios and seeds in which the backdoor did not take hold in the original model."""
     rows = frame[(frame["stage"] == ORIGINAL) & (frame["metric"] == "asr") & frame["value"].notna()]
-    return {key for key, asr in rows.groupby(["scenario", "seed"])["value"].mean().items() if not took_hold(asr)}
+    means = rows.groupby(["scenario", "seed"])["value"].mean().reset_index()
+    return {(scenario, seed) for scenario, seed, asr in means.itertuples(index=False) if not took_hold(asr)}
 
 
 def differences(values: pd.DataFrame, entry: Entry, gone: Collection[tuple[str, int]]) -> Differences:
