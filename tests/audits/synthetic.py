@@ -54,13 +54,14 @@ class World:
 
     def __init__(self, seed: int, samples: int = 30, shift: float = 3.0, probes: Sequence[str] = PROBES) -> None:
         self.probes = probes
-        self.random = np.random.default_rng(seed)
+        self.random, self.weights = np.random.default_rng(seed), np.random.default_rng(seed + 1)
         self.spread = np.exp(self.random.normal(0, 0.3, samples))
         gap = shift * self.random.uniform(0.5, 1.5, samples) * self.spread
         self.gap = dict.fromkeys((FORGOTTEN, *FRESH), gap)
 
     def margins(self, number: int, probe: str, share: float) -> Floats:
-        common, own = self.random.normal(size=(number, 1)), self.random.normal(size=(number, len(self.spread)))
+        random = self.weights if probe == WEIGHTS else self.random
+        common, own = random.normal(size=(number, 1)), random.normal(size=(number, len(self.spread)))
         noise = np.sqrt(0.2) * common + np.sqrt(0.8) * own
         return 1 + self.spread * noise + share * self.gap.get(probe, 0)
 

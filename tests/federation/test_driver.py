@@ -18,7 +18,7 @@ from fu.federation.task import State
 from tests.factories import KINDS
 from tests.federation.runs import KilledError, always, drive, measured, never, nudge, toy, train
 
-METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "distance"}
+METRICS = {"r_acc", "r_acc_std", "r_acc_worst", "r_acc_best", "asr", "asr_held_out", "distance"}
 COSTS = {
     *("client_rounds", "forgotten_rounds", "steps", "samples", "time_steps", "replayed"),
     *("bytes_up", "bytes_down", "stored"),

@@ -39,7 +39,7 @@ from tests.pipeline.stages.scene import (
     noted_tests,
 )
 
-ASR, R_ACC = ("asr",), ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best")
+ASR, R_ACC = ("asr", "asr_held_out"), ("r_acc", "r_acc_std", "r_acc_worst", "r_acc_best")
 COUNTS = (
     *("client_rounds", "forgotten_rounds", "steps", "samples", "time_steps", "replayed"),
     *("bytes_up", "bytes_down", "stored"),
