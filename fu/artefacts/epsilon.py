@@ -31,8 +31,8 @@ READ = (
     "larger, so the verdicts are not independent."
 )
 CURVE = (
-    "Curves over delta: the lower limit with all {number} models; 0, as in the table, where there is none. An "
-    "(epsilon, delta) guarantee below the curve is refuted, each with 97.5% confidence."
+    "Curves over delta: the lower limit with all {number} models, 0 if it is negative, as in the table. Each (epsilon, "
+    "delta) guarantee below the curve is refuted with 95% confidence (two ratios, each at 2.5%)."
 )
 COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
 

@@ -30,13 +30,12 @@ from fu.artefacts.pareto import Point, front
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.spending import SPENT
 from fu.artefacts.statistics import evaluated
-from fu.artefacts.words import plus_minus, took_hold
+from fu.artefacts.words import BACKDOOR, plus_minus, took_hold
 
 INPUTS = ("evaluations", "costs")
 REPEATS = 2  # the least number of repeats per training in `against`
 NEEDS = ("against", "x")
 COSTS = ("client_rounds", "seconds")
-BACKDOOR = ("asr", "asr_held_out")  # say nothing where the backdoor did not take hold
 ALSO = ("asr", "client_rounds", "seconds")
 BASELINE = "fine_tuning"  # the plug-in that a method should beat
 ERROR = 0.05  # family-wise error rate of the intervals

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 
+BACKDOOR = ("asr", "asr_held_out", "asr_validation")  # metrics that mean nothing where the backdoor did not take hold
 LEAST = 0.5  # ASR of the original model: below it there is little to forget
 TOOK_HOLD = "The backdoor took hold"
 HARDLY = "The backdoor hardly took hold"

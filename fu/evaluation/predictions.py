@@ -22,7 +22,7 @@ MOST = 1000
 NOISE = 0.1  # standard deviation of what `altered` adds to model inputs (our choice: a tenth of MNIST's range)
 BUCKETS = 4096  # of a sketch (our choice: distances within some 1%)
 DIRECTIONS = torch.tensor([(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if y or x])  # down and right [8, 2]
-WEIGHTS = "weights"  # in the place of a probe, as audits know it
+WEIGHTS = "weights"  # key of sketches of the weights, beside the probes
 LABELS, ROWS, REPEATS = "labels", "rows", "repeats"  # in the place of a role
 
 

@@ -9,9 +9,8 @@ from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 from fu.artefacts.rows import FORMULAS
 from fu.artefacts.verdicts import ADDED
-from fu.artefacts.words import took_hold
+from fu.artefacts.words import BACKDOOR, took_hold
 
-BACKDOOR = ("asr", "asr_held_out", "asr_validation")  # metrics that say nothing where the backdoor did not take hold
 SILENT = (
     "no numbers: runs diverged, the preset omits them, the original model was already accurate enough, "
     "or the audit failed its controls, has none, or can neither find nor bound what is left"
