@@ -189,7 +189,7 @@ def _notes(frame: pd.DataFrame, entry: Entry) -> list[str]:
         f"{MARGIN:.0%}). Undecided: neither. Resolution: the smallest share that this many models find with a power of "
         "95% at least, at the level that holds for all tests of methods together (95% confidence); only probes with a "
         "resolution within that margin bound a method, and only if a method cannot prepare for one of them: new images "
-        "with the trigger or, without a backdoor, altered or held-out samples.",
+        "with the trigger or, without a backdoor, the client's held-out samples.",
         "In parentheses: 95% intervals over models." if _intervals(entry) else "",
         *(audit.caveat for audit in entry.audits.values()),
     ]

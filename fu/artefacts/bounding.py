@@ -15,7 +15,7 @@ from fu.audits.models import Floats, smallest_p
 
 MARGIN = 0.1  # the largest share of the client that may be left in a method that passes
 LINE = "line"  # the audit whose projections bound the share
-UNSEEN = {False: ("augmented", "held_out"), True: ("triggered", "triggered_altered")}  # probes, by whether attacked
+UNSEEN = {False: ("held_out",), True: ("triggered", "triggered_altered")}  # withheld from methods, by whether attacked
 FOUND, BOUNDED, UNDECIDED, UNJUDGED = "found", "bounded below", "undecided", "not judged"
 Places = dict[str, Floats]  # projections [N] by kind of model: unlearned, retrained, original
 

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import tested, uncontrolled
+from fu.artefacts.auditing import MODELS, tested
 from fu.artefacts.entry import Entry
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
@@ -25,52 +25,52 @@ NEEDS = ("against",)
 FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove
 READ = (
-    "N: number of first repeats of each kind of model. Distinguishable, filled: the lower limit is above 0; –: not "
-    "judged, as no control has its training. Grey area above the ceiling: N models cannot prove such an epsilon; a "
-    "lower limit at the ceiling is compatible with any larger one. The models of a smaller N are among those of a "
-    "larger, so the verdicts are not independent."
+    "N: number of first repeats of each kind of model, without diverged ones. Above 0, filled: the lower limit is; not "
+    "corrected for the number of rows, nor does it depend on whether U-LiRA passes its controls (verdicts: "
+    "`audit_remains`). Grey area above the ceiling: N models cannot prove such an epsilon; a lower limit at the "
+    "ceiling is compatible with any larger one. The models of a smaller N are among those of a larger."
 )
 CURVE = (
     "Curves over delta: the lower limit with all {number} models, 0 if it is negative, as in the table. Each (epsilon, "
     "delta) guarantee below the curve is refuted with 95% confidence (two ratios, each at 2.5%)."
 )
-COLUMNS = ["scenario", "method", "repeats", "epsilon", "low", "high", "ceiling", "found"]
+COLUMNS = ["scenario", "method", "repeats", "models", "epsilon", "low", "high", "ceiling", "above_0"]
 
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
-    """Return epsilon of each method over the number of repeats, and its verdict."""
+    """Return epsilon of each method over the number of repeats."""
     found, deltas = tidy(frame, entry), _deltas(entry)
-    labels, alone = {method.name: method.marked for method in entry.methods}, uncontrolled(entry)
-    shown = []
+    labels, shown, words = {method.name: method.marked for method in entry.methods}, [], []
     for scenario in entry.scenarios:
         rows = [
             {
                 "Method": labels[row["method"]],
-                "N": row["repeats"],
+                "N": f"{row['models']:.0f}",
                 entry.metrics[0].label: f"{row['epsilon']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
                 "Ceiling": plus_minus(row["ceiling"], digits=2),
                 **{
                     f"Lower limit, delta = {at:g}": plus_minus(max(row[name], 0), digits=2)
                     for name, at in deltas.items()
                 },
-                "Distinguishable": "–" if row["method"] in alone else "yes" if row["found"] else "no",
+                "Above 0": "yes" if row["above_0"] else "not shown",
             }
             for row in found[found["scenario"] == scenario.name].to_dict("records")
         ]
         shown.append((scenario.label, grid(rows)))
+        words.append([] if rows else ["Too few models are left that did not diverge."])
     curve = CURVE.format(number=entry.firsts[-1]) if deltas else ""
-    return of_table(found, shown, notes.joined(entry, READ, curve), figure=_picture(entry, found))
+    return of_table(found, shown, notes.joined(entry, READ, curve), words, figure=_picture(entry, found))
 
 
 def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return a row for each scenario, method and number of repeats that an audit can judge."""
     middle = entry.metrics[0].name
-    names = dict(zip((middle, *ends(middle), f"{middle}_ceiling"), COLUMNS[3:-1], strict=True))
+    names = dict(zip((MODELS, middle, *ends(middle), f"{middle}_ceiling"), COLUMNS[3:-1], strict=True))
     names |= {f"{middle}_{name}": name for name in _deltas(entry)}
     rows = frame[frame["metric"].isin(names)]
     wide = rows.pivot_table("value", ["scenario", "method", "first"], "metric").reset_index().rename_axis(columns=None)
     wide = wide.rename(columns={"first": "repeats", **names}).reindex(columns=[*COLUMNS[:3], *names.values()])
-    wide = wide.astype({"repeats": int}).assign(found=wide["low"] > 0)
+    wide = wide.dropna(subset="epsilon").astype({"repeats": int}).assign(above_0=lambda rows: rows["low"] > 0)
     place = [[one.name for one in several] for several in (entry.scenarios, entry.methods)]
     order = [(place[0].index(s), place[1].index(m), n) for s, m, n in wide[COLUMNS[:3]].itertuples(index=False)]
     return wide.iloc[sorted(range(len(wide)), key=order.__getitem__)].reset_index(drop=True)
@@ -92,7 +92,7 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     methods, deltas = tested(entry), _deltas(entry)
     figure, lines = drawing.panels(len(entry.scenarios) * (2 if deltas else 1), len(methods), 2.0)
     styles, rows = drawing.looks(methods), iter(lines)
-    top, bottom = found["high"].max(), found["low"].min()
+    top, bottom = (found["high"].max(), found["low"].min()) if len(found) else (1, 0)
     for scenario in entry.scenarios:
         heading, row, below = entry.heading_of(scenario.label), next(rows), next(rows) if deltas else []
         for k, method in enumerate(methods):
@@ -110,8 +110,8 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
             drawing.share_y(several)
     black: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": drawing.POINT}
     signs = [
-        Line2D([], [], label="distinguishable from retraining", **black),
-        Line2D([], [], label="indistinguishable", markerfacecolor="white", **black),
+        Line2D([], [], label="lower limit above 0", **black),
+        Line2D([], [], label="not shown to be above 0", markerfacecolor="white", **black),
     ]
     drawing.legend(figure, [*signs, Patch(color=CEILING, label="more than N models can prove")])
     return figure
@@ -129,5 +129,5 @@ def _draw(axis: Axes, rows: pd.DataFrame, numbers: tuple[int, ...], look: drawin
         axis.fill_between(edges, ceiling, 1e3, color=CEILING, linewidth=0)
     away = [rows["epsilon"] - rows["low"], rows["high"] - rows["epsilon"]]
     axis.errorbar(rows["repeats"], rows["epsilon"], away, color=look.colour, linewidth=0.8, capsize=2)
-    for repeats, value, told in rows[["repeats", "epsilon", "found"]].itertuples(index=False):
+    for repeats, value, told in rows[["repeats", "epsilon", "above_0"]].itertuples(index=False):
         axis.plot(repeats, value, **look.point(told, zorder=3))

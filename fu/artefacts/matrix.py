@@ -85,7 +85,7 @@ FLOOR = (
 WRITTEN = (
     "Implemented from: the paper, the authors' code or both; second-hand: from an abstract, others' descriptions or "
     "unofficial copies; ours: no paper (docs/plugins/methods.md). Grid: number of settings from which the method's "
-    "were chosen."
+    "were chosen{rule}."
 )
 UNTOLD = f"A column with {LIKE} in its heading is uninformative: both controls are like retraining there."
 OPTIMUM = (
@@ -279,7 +279,7 @@ def _notes(entry: Entry, frame: pd.DataFrame, found: pd.DataFrame) -> str:
         entry,
         FLOOR,
         "A method is compared with the retraining of the training that it starts from." if several else "",
-        WRITTEN,
+        WRITTEN.format(rule=f": {entry.rule}" if entry.rule else ""),
         UNTOLD if (~found["told"]).any() else "",
         OPTIMUM if "V" in names else "",
         JACKKNIFE if any(name.startswith(PAIRWISE) for name in names) else "",

@@ -3,9 +3,9 @@
 `x` names the coordinate of scenarios that says which client is forgotten; scenarios of one client differ in their
 partition. `against` names repeats of retraining. Differences are paired by client, partition and seed: from the mean of
 the repeats, and from fine-tuning. Each client counts with its mean. Confidence intervals are Student's t over clients,
-with a simultaneous level of 95% for all differences of the table (Bonferroni). As all clients have the same seeds, they
-hold for further clients with these seeds. Attack success rates are compared in runs in which the backdoor took hold in
-the original model.
+wider where clients form two groups, with a simultaneous level of 95% for all differences of the table (Bonferroni).
+They hold for further clients with the same seeds. Attack success rates are compared in runs in which the backdoor took
+hold in the original model, which need not be of the same seeds for all clients.
 """
 
 from collections.abc import Collection, Mapping
@@ -65,13 +65,18 @@ BEATS = (
 )
 COST = (
     f"Costs are those of unlearning and post-training, means over runs. {BEFOREHAND} Bold: on the Pareto front of "
-    "client rounds and the distance from retraining in {metric}. Grid: number of settings from which each method's were"
-    " chosen."
+    "client rounds and the distance from retraining in {metric}. All methods have the same number of rounds after the "
+    "request: those that unlearn in fewer have more for post-training."
+)
+CHOSEN = (
+    "Grid: number of settings from which each method's were chosen{rule}. The rate of post-training is fixed. Methods "
+    "that train the retained clients themselves have none, and are chosen by their final models."
 )
 LOST = "A method is not judged if for some client all of its runs diverged, or the backdoor took hold in none."
 HELD = (
     "The backdoor took hold in {held} of {all} original models"
-    f" (ASR of {words.LEAST:g} at least); attack success rates are compared in those runs alone."
+    f" (ASR of {words.LEAST:g} at least); attack success rates are compared in those runs alone, so that the seeds may "
+    "differ between clients."
 )
 
 RUN = ["client", "scenario", "seed"]
@@ -131,6 +136,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         BEATS if _baseline(entry) else "",
         SPREAD,
         COST.format(metric=_tested(entry)[0].label),
+        CHOSEN.format(rule=f": {entry.rule}" if entry.rule else ""),
         LOST if any(one.clients < clients for one in known.values()) else "",
         HELD.format(held=planned - len(gone), all=planned) if gone else "",
     )

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fu.artefacts import drawing, notes
-from fu.artefacts.auditing import Judged, audits, marked, silent, tested, uncontrolled
+from fu.artefacts.auditing import Judged, audits, counted, diverged, marked, silent, tested, uncontrolled
 from fu.artefacts.entry import Entry, Method, Metric, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
@@ -43,7 +43,8 @@ FRONT: dict[str, Any] = {"color": "0.5", "linewidth": 1.2}
 READ = (
     "Lower left is better: less cost, less left. Costs are sums over unlearning and post-training (bytes stored: the "
     "larger of both), mean over repeats; one that diverged counts as far as it ran. Bold, on the front: no other beats "
-    "it in cost or score without being worse in the other; doing nothing is left out. Scores are estimates: neighbours "
+    "it in cost or score without being worse in the other; left out are doing nothing, and a method of which more runs "
+    "diverged than of a control. Scores are estimates: neighbours "
     "on a front may be tied."
 )
 
@@ -62,7 +63,8 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
     for scenario, metric in product(entry.scenarios, entry.metrics):
         here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
         audit = _audit(frame, entry, scenario, metric)
-        shown.append((f"{scenario.label}: {metric.label}", _table(here, entry, metric, bool(audit.audit.p))))
+        labels = counted(frame, entry, scenario)
+        shown.append((f"{scenario.label}: {metric.label}", _table(here, entry, metric, bool(audit.audit.p), labels)))
         fails = silent(entry, metric.label, audit.fails)
         words.append(fails if len(here) else ["Too few models are left that did not diverge."])
     names = tuple(f"{scenario.name}-{metric.name}" for scenario, metric in product(entry.scenarios, entry.metrics))
@@ -79,11 +81,11 @@ def tidy(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
         scores = {method: of[metric.name] for method, of in audit.values.items() if metric.name in of}
         shown = [method for method in _shown(entry) if method.name in scores]
         spends = {one.name: spent(here[here["method"] == one.name]).groupby("metric")["value"].mean() for one in shown}
-        alone = uncontrolled(entry) if audit.audit.p else set()
+        out = (uncontrolled(entry) if audit.audit.p else set()) | diverged(frame, entry, scenario)
         for cost in COSTS:
             points = [Point(one, float(spends[one.name].get(cost, nan)), scores[one.name]) for one in shown]
             judged = [point for point in points if point.method.reference not in audit.fails]
-            best = front(point for point in judged if point.method.name not in alone)
+            best = front(point for point in judged if point.method.name not in out)
             rows += [
                 {"scenario": scenario.name, "metric": metric.name, "method": point.method.name, "cost": cost}
                 | {"spent": point.cost, "left": point.left, "front": point in best}
@@ -119,7 +121,7 @@ def _shown(entry: Entry) -> list[Method]:
     return [method for method in tested(entry) if not (method.left and method.left[1])]
 
 
-def _table(here: pd.DataFrame, entry: Entry, metric: Metric, judges: bool) -> pd.DataFrame:
+def _table(here: pd.DataFrame, entry: Entry, metric: Metric, judges: bool, labels: Mapping[str, str]) -> pd.DataFrame:
     rows = []
     for method in _shown(entry):
         own = here[here["method"] == method.name].to_dict("records")
@@ -127,7 +129,7 @@ def _table(here: pd.DataFrame, entry: Entry, metric: Metric, judges: bool) -> pd
             texts = {row["cost"]: "–" if isnan(row["spent"]) else f"{row['spent']:.4g}" for row in own}
             best = {row["cost"] for row in own if row["front"]}
             costs = {COSTS[cost]: f"**{text}**" if cost in best else text for cost, text in texts.items()}
-            label = marked(entry, method, judges)
+            label = marked(entry, method, judges) + labels[method.name].removeprefix(method.marked)
             rows.append({"Method": label, metric.label: f"{own[0]['left']:.3f}", **costs})
     return grid(rows)
 

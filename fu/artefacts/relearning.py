@@ -46,7 +46,8 @@ CURVE = ["scenario", "method", "attack", "metric", "round"]
 READ = (
     f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
     "model's, mean over models; 0: already before training; >: some models never are, and count as if they were after "
-    f"the last round; without seeds in which the backdoor did not take hold in ω⁰. {LIKE}, grey: not significantly "
+    "the last round; a run that diverges counts as 0; without seeds in which the backdoor did not take hold in ω⁰. "
+    f"{LIKE}, grey: not significantly "
     "sooner than with retraining (corrected for the {number} tests of methods; those of controls separately); in a "
     "heading: the attack fails its own controls, so it judges no method. The other columns: before the attack → after "
     "it; of ω⁰ before it."
@@ -108,7 +109,8 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
 def until(frame: pd.DataFrame) -> pd.DataFrame:
     """Return scenario, method, trial, seed, attack and the first of the `rounds` after which it is back (inf: none).
 
-    Seeds in which the backdoor did not take hold in the original model are left out.
+    Seeds in which the backdoor did not take hold in the original model are left out. A run that diverges counts as back
+    at once: no model may pass because it cannot be trained further.
     """
     keys = ["scenario", "method", "trial", "seed"]
     attacked = frame[frame["metric"] == "asr"]["scenario"].unique()
@@ -117,7 +119,9 @@ def until(frame: pd.DataFrame) -> pd.DataFrame:
     rows = here[here["attack"] != ORIGINAL].join(levels, on=keys)
     rows = rows[(rows["metric"] != "asr") | rows["level"].map(took_hold).astype(bool)]
     back = rows["value"].round(9) >= (SHARE * rows["level"]).round(9)
-    times = rows.assign(rounds=rows["round"].where(back, inf).astype(float))
+    last = rows.groupby([*keys, "attack"])["round"].transform("max")
+    diverged = last < rows.groupby("scenario")["round"].transform("max")
+    times = rows.assign(rounds=rows["round"].where(back, inf).astype(float).mask(diverged, 0))
     return times.groupby([*keys, "attack"], sort=False)["rounds"].min().reset_index()
 
 

@@ -62,7 +62,7 @@ def test_words_name_the_resolution_and_audits_that_judge_nobody() -> None:
         "U-LiRA is not validated here on: noise.",
         "Line is not validated here on: retrain_mixed.",
     ]  # without a trigger no cheat
-    assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: augmented 10%."]]
+    assert made(make_audit(), make_rows()).words == [[*unseen, "Resolution against Again, by probe: held out 10%."]]
     [words] = made(make_audit(), make_rows({"none": 0.0005})).words
     assert words[:2] == [
         "“U-LiRA” judges no method here: “None” fails it.",
@@ -133,7 +133,7 @@ def test_the_picture_shows_every_model_and_fills_what_is_found() -> None:
 
 
 def test_the_picture_says_why_it_is_empty() -> None:
-    rows, line = make_rows(), "line: augmented, "
+    rows, line = make_rows(), "line: held_out, "
     retrained = rows.loc[rows["metric"] == f"{line}retrained", "value"].to_numpy()
     rows.loc[rows["metric"].str.startswith(line), "value"] = np.tile(retrained[: len(PLACES)], 3 * len(NAMES[1:]))
     figure = made(make_audit(), rows).figure  # all models lie where retrained ones do

@@ -54,7 +54,7 @@ def make_rows(p: Mapping[str, float] | None = None, at: Mapping[str, float] | No
         rows += [{**about, "metric": metric, "value": value} for metric, value in numbers.items()]
         kinds = {"unlearned": {**AT, **(at or {})}[name], "retrained": 0.0, "original": 100.0}
         rows += [
-            {**about, "metric": f"line: augmented, {kind}", "run": run, "value": mean + place}
+            {**about, "metric": f"line: held_out, {kind}", "run": run, "value": mean + place}
             for kind, mean in kinds.items()
             for run, place in enumerate(PLACES)
         ]
@@ -160,21 +160,21 @@ def test_bounds_hold_for_all_methods_and_probes_of_a_table_together() -> None:
     assert remaining(rows, one, one.scenarios[0]).bound["good"] == 0.1
     assert remaining(rows, entry, entry.scenarios[0]).bound["good"] == 0.5
     line = rows[rows["metric"].str.startswith("line: ")]
-    two = pd.concat([rows, line.assign(metric=line["metric"].str.replace("augmented", "held_out"))])
+    two = pd.concat([rows, line.assign(metric=line["metric"].str.replace("held_out", "augmented"))])
     assert remaining(two, one, one.scenarios[0]).bound["good"] == 0.5
 
 
 def test_power_is_at_the_level_of_the_tests_of_methods() -> None:
     left = remaining(make_rows({}, {"tenth": 2.0}), make_audit(), make_audit().scenarios[0])
     at = {number: share.power(PLACES + 2, PLACES, 0.05 / number) for number in (4, 10)}  # of methods, of controls
-    assert left.power["tenth"]["augmented"] == at[4] > at[10]
+    assert left.power["tenth"]["held_out"] == at[4] > at[10]
 
 
 def test_where_no_p_value_can_be_small_enough_there_is_no_power() -> None:
     rows = make_rows()
     for runs, power in ((4, 0.0), (5, 1.0)):  # smallest p: 1/36, 1/120; of each of four tests: 1/80
         few = rows[rows["run"].isna() | (rows["run"] < runs)]
-        assert remaining(few, make_audit(), make_audit().scenarios[0]).power["all"]["augmented"] == power
+        assert remaining(few, make_audit(), make_audit().scenarios[0]).power["all"]["held_out"] == power
 
 
 def test_random_weights_do_not_stand_in_for_a_control_with_all_of_the_client() -> None:
@@ -236,21 +236,21 @@ def test_a_control_that_an_audit_claims_to_find_counts_where_a_reference_has_non
 def test_the_resolution_is_the_least_share_that_has_power_and_bounds_are_of_probes_that_have_it() -> None:
     entry = make_audit()
     left = remaining(make_rows(), entry, entry.scenarios[0])
-    assert left.resolution == {"again": {"augmented": 0.1}}
-    assert left.power["tenth"]["augmented"] == 1.0
+    assert left.resolution == {"again": {"held_out": 0.1}}
+    assert left.power["tenth"]["held_out"] == 1.0
     assert left.bound["none"] == left.bound["good"] == 0.1
     assert left.bound["bad"] == 0.5  # 40 of 100
     assert left.bound["nothing"] is None
     blurred = make_rows(at={"tenth": 0.5})  # a twentieth of what it takes
     found = remaining(blurred, entry, entry.scenarios[0])
-    assert found.power["tenth"]["augmented"] < 0.1
-    assert (found.resolution, found.bound) == ({"again": {"augmented": 0.5}}, {})
+    assert found.power["tenth"]["held_out"] < 0.1
+    assert (found.resolution, found.bound) == ({"again": {"held_out": 0.5}}, {})
 
 
 def test_the_largest_bound_over_probes_counts() -> None:
     rows = make_rows()
     more = rows[rows["metric"].str.startswith("line: ")].copy()
-    more["metric"] = more["metric"].str.replace("augmented", "held_out")
+    more["metric"] = more["metric"].str.replace("held_out", "augmented")
     hidden = (more["method"] == "good") & more["metric"].str.endswith("unlearned")
     more.loc[hidden, "value"] += 30
     entry = make_audit()
@@ -262,11 +262,17 @@ def test_the_largest_bound_over_probes_counts() -> None:
 
 @pytest.mark.parametrize(
     ("probe", "attacked", "bounded"),
-    [("forgotten", False, False), ("held_out", False, True), ("augmented", True, False), ("triggered", True, True)],
+    [
+        ("forgotten", False, False),
+        ("augmented", False, False),
+        ("held_out", False, True),
+        ("held_out", True, False),
+        ("triggered", True, True),
+    ],
 )
 def test_nothing_is_bounded_by_probes_that_a_method_can_prepare_for(probe: str, attacked: bool, bounded: bool) -> None:
     rows, entry = make_rows(), make_audit(scenarios=(scenario_of(attacked=attacked),))
-    rows["metric"] = rows["metric"].str.replace("augmented", probe)
+    rows["metric"] = rows["metric"].str.replace("held_out", probe)
     left = remaining(rows, entry, entry.scenarios[0])
     assert left.bound.get("good") == (0.1 if bounded else None)
     assert ("good" in left.bound) == bounded

@@ -27,7 +27,7 @@ def rows(p: dict[str, float] | None = None, **at: dict[str, float]) -> pd.DataFr
     """Return the frame of both scenarios; `at`: where a method's models lie there (0 to 100); `p`: in the second."""
     parts = [make_rows(p if name == "b" else None, at.get(name)).assign(scenario=name) for name in NAMES]
     frame = pd.concat(parts, ignore_index=True)
-    return frame.assign(metric=frame["metric"].str.replace("line: augmented", "line: triggered"))
+    return frame.assign(metric=frame["metric"].str.replace("line: held_out", "line: triggered"))
 
 
 def test_positions_are_shares_of_the_way_from_retrained_to_original_models() -> None:
@@ -113,7 +113,7 @@ def test_the_heading_stays_within_the_picture_however_long_the_labels_are() -> N
     entry = make_entry(tuple(f"scenario {number}" for number in range(8)), clients=8)
     long = [one.model_copy(update={"label": f"{one.label}, trained for longer than others"}) for one in entry.methods]
     frame = pd.concat([make_rows().assign(scenario=one.name) for one in entry.scenarios], ignore_index=True)
-    frame = frame.assign(metric=frame["metric"].str.replace("line: augmented", "line: triggered"))
+    frame = frame.assign(metric=frame["metric"].str.replace("line: held_out", "line: triggered"))
     figure = clients.make(frame, entry.model_copy(update={"methods": tuple(long)})).figure
     assert figure is not None
     figure.draw_without_rendering()

@@ -28,5 +28,5 @@ def test_the_tidy_rows() -> None:
     frame = made(make_audit(kind="controls"), make_rows()).frame
     row = frame[(frame["method"] == "nothing") & (frame["audit"] == "ulira")].iloc[0].to_dict()
     assert (row["reference"], row["p"], row["found"], row["claimed"]) == ("again", 0.0035, True, True)
-    assert frame[(frame["method"] == "half") & (frame["audit"] == "power: augmented")]["p"].tolist() == [1.0]
+    assert frame[(frame["method"] == "half") & (frame["audit"] == "power: held_out")]["p"].tolist() == [1.0]
     assert not frame[(frame["method"] == "half") & (frame["audit"] == "ulira")]["claimed"].any()

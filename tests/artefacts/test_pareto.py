@@ -46,6 +46,15 @@ def test_costs_add_up_phases_and_are_means_over_repeats() -> None:
     assert found[found["cost"] == "seconds"]["spent"].isna().all()
 
 
+def test_a_method_of_which_more_runs_diverged_than_of_a_control_is_on_no_front() -> None:
+    given = rows()
+    given.loc[(given["method"] == "good") & (given["metric"] == "repeats"), "value"] = 7.0
+    own = entry().model_copy(update={"seeds": tuple(range(8))})
+    up = pareto.tidy(given, own)[lambda found: found["cost"] == "bytes_up"].set_index("method")["front"]
+    assert up.to_dict() == {"none": True, "nothing": False, "good": False, "bad": True}
+    assert [row[0] for row in cells(made(own, given).body)[1:]] == ["None", "Nothing", "Good (7 models)", "Bad"]
+
+
 def test_on_the_front_is_whom_nobody_beats() -> None:
     [method, *_] = entry().methods
     points = [pareto.Point(method, *one) for one in [(1, 5), (2, 5), (2, 3), (3, 3), (1, 5), (4, 1), (float("nan"), 0)]]

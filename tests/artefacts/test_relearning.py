@@ -90,6 +90,14 @@ def test_each_model_is_measured_by_its_own_original() -> None:
     assert [*soon["rounds"]] == [0, inf, 0, 0, 0, 1, 0, 0]
 
 
+def test_a_run_that_diverges_is_back_at_once() -> None:
+    frame = make_rows({"soon": [inf] * 8})
+    lost = (frame["method"] == "soon") & (frame["seed"] == 2) & (frame["attack"] == "retained")
+    times = until(frame[~(lost & (frame["round"] == frame["round"].max()))])
+    soon = times[(times["method"] == "soon") & (times["attack"] == "retained")]
+    assert [*soon["rounds"]] == [inf, inf, 0, inf, inf, inf, inf, inf]
+
+
 def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
     frame = pd.concat([make_rows(metric="asr"), make_rows({"soon": [2] * 8})])
     times = until(frame)
