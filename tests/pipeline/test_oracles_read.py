@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fu import plugins
-from fu.audits.models import FORGOTTEN, HELD_OUT
+from fu.audits.models import FORGOTTEN, HELD_OUT, Models
 from fu.errors import UserError
 from fu.pipeline.cli import audit, show
 from fu.pipeline.oracles import archive as archives
@@ -74,6 +74,13 @@ def audited(files: Files, predictions: Path | None = None, csv: Path | None = No
     return [*audit.audit(files.path, predictions or files.predict(), csv)]
 
 
+def diverged(files: Files, *numbers: int) -> Path:
+    """Write predictions in which these models have one logit that float32 cannot hold."""
+    arrays = {probe: of.astype(np.float64) for probe, of in files.models.unlearned.items()}
+    arrays[HELD_OUT][[*numbers], 0, 0] = 1e300
+    return files.predict(**arrays)
+
+
 def test_every_audit_with_enough_models_is_in_the_table(files: Files) -> None:
     table, skipped, last = audited(files, csv=files.folder / "mine.csv")
     assert skipped == UNREAD
@@ -116,19 +123,30 @@ def test_a_table_that_cannot_be_written_whole_leaves_the_old_one(files: Files, m
 
 
 def test_audits_without_enough_models_are_named(files: Files) -> None:
-    few = files.predict(**{probe: of[:3] for probe, of in files.models.unlearned.items()})
-    table, *skipped, last = audited(files, few)
-    assert "line: skipped, as it needs 4 models of each kind, and there are 3 unlearned." in skipped
+    table, *skipped, last = audited(files, diverged(files, 3, 4, 5))
+    assert "line: skipped, as it needs 4 models of each kind, and there are 3 unlearned, 3 original." in skipped
     assert "\nline" not in table
     assert "\nharm " in table
-    assert last.startswith("3 unlearned, 6 retrained, 6 original models.")
-    table, *skipped, _ = audited(
-        files, files.predict(**{probe: of[:4] for probe, of in files.models.unlearned.items()})
-    )
+    assert last.startswith("3 unlearned, 6 retrained, 3 original models.")
+    table, *skipped, _ = audited(files, diverged(files, 4, 5))
     assert skipped == [UNREAD]
     assert "\nline" in table
-    *several, last = audited(files, files.predict(**{probe: of[:1] for probe, of in files.models.unlearned.items()}))
-    assert [line.partition(":")[0] for line in several] == catalogue.available("audits")
+    for lost in (range(1, 6), range(6)):
+        table, *several, last = audited(files, diverged(files, *lost))
+        assert [line.partition(":")[0] for line in several] == catalogue.available("audits")
+        assert table.splitlines()[2:] == [f"diverged  diverged_runs        {len(lost)}  True"]
+
+
+def test_a_model_that_diverged_is_found_and_leaves_with_its_original_one(files: Files) -> None:
+    audited(files, diverged(files, 1), files.folder / "mine.csv")
+    frame = pd.read_csv(files.folder / "mine.csv")
+    assert [*frame.iloc[-1]] == ["diverged", "diverged_runs", 1, True]
+    models, rest = files.models, [0, 2, 3, 4, 5]
+    own, before = ({probe: of[rest] for probe, of in kind.items()} for kind in (models.unlearned, models.original))
+    without = Models(models.labels, own, models.retrained, before)
+    for name in ("line", "runs"):  # which compare a model with its own original one
+        values = frame[frame["audit"] == name].set_index("metric")["value"].to_dict()
+        assert values == plugins.load("audits", name).audit(without)
 
 
 def test_an_audit_whose_probe_an_older_archive_lacks_is_named(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,9 +163,8 @@ CHANGES: list[tuple[str, Callable[[NDArray[Any]], Any], str]] = [  # of the logi
     (FORGOTTEN, lambda of: of[:, :-1], "'forgotten' must be logits, floats [N, 30, 3], but is float32 [6, 29, 3]"),
     (FORGOTTEN, lambda of: of[..., :2], "floats [N, 30, 3], but is float32 [6, 30, 2]"),
     (HELD_OUT, lambda of: of.argmax(-1), "'held_out' must be logits, floats [N, 30, 3], but is int64 [6, 30]"),
-    (HELD_OUT, lambda of: of[:5], "'held_out' has 5 models, but 'forgotten' has 6"),
-    (HELD_OUT, lambda of: np.where(np.arange(6)[:, None, None] == 4, np.nan, of), "not finite, of model 4 "),
-    (FORGOTTEN, lambda of: of.astype(np.float64) * 1e300, "'forgotten' has logits that are not finite, of model 0 "),
+    (HELD_OUT, lambda of: of[:5], "'held_out' has 5 models, but "),
+    (FORGOTTEN, lambda of: np.concatenate([of, of]), "toy.zip has 6 original ones; each needs a model"),
     (HELD_OUT, lambda of: np.array([None]), "'held_out' holds Python objects"),
 ]
 

@@ -20,16 +20,21 @@ from fu.pipeline.oracles.archive import DIGEST, Oracles, read
 def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator[str]:
     """Yield a table of every audit's results for somebody's models, and a sentence on each audit that cannot be run.
 
-    `predictions`: an npz file of the models' logits [N, n, C] by probe, and the archive's `digest`. `csv`: where to
-    write the table with all digits. `UserError` where a file is not what it must be.
+    `predictions`: an npz file of the models' logits [N, n, C] by probe, the k-th of the model that began at the k-th
+    original one, and the archive's `digest`. A model with logits that are not finite has diverged: it counts as found,
+    and is left out together with its original one. `csv`: where to write the table with all digits. `UserError` where
+    a file is not what it must be.
     """
     from fu.api.audits import COLUMNS, LEVEL, assessed  # with torch
 
     known = read(oracles)
-    models = Models(
-        known.labels, predicted(predictions, known, oracles), known.logits["retrained"], known.logits["original"]
-    )
+    given, original = predicted(predictions, known, oracles), known.logits["original"]
+    whole = np.logical_and.reduce([np.isfinite(of).all((1, 2)) for of in given.values()])
+    own, before = ({probe: of[whole] for probe, of in kind.items()} for kind in (given, original))
+    models = Models(known.labels, own, known.logits["retrained"], before)
     frame, skipped = assessed(models)
+    if lost := int((~whole).sum()):
+        frame.loc[len(frame)] = "diverged", "diverged_runs", lost, True
     if csv:
         place = csv.resolve()
         require_place(place)
@@ -70,7 +75,7 @@ def predicted(path: Path, oracles: Oracles, archive: Path) -> Logits:
     if unknown := next((probe for probe in arrays if probe not in oracles.labels), None):
         raise UserError(f"{path}: the archive has no probe {unknown!r}{nearest(unknown, oracles.labels)}.")
     classes = oracles.logits["original"][next(iter(oracles.labels))].shape[-1]
-    first, *_ = oracles.labels
+    number = len(oracles.logits["original"][next(iter(oracles.labels))])
     for probe, labels in oracles.labels.items():
         given, wanted = arrays[probe], (len(labels), classes)
         if given.dtype.kind != "f" or given.ndim != 3 or given.shape[1:] != wanted:
@@ -78,16 +83,11 @@ def predicted(path: Path, oracles: Oracles, archive: Path) -> Logits:
                 f"{path}: {probe!r} must be logits, floats [N, {wanted[0]}, {wanted[1]}], but is {given.dtype} "
                 f"{[*given.shape]}."
             )
-        if len(given) != len(arrays[first]):
+        if len(given) != number:
             raise UserError(
-                f"{path}: {probe!r} has {len(given)} models, but {first!r} has {len(arrays[first])}; every probe needs "
-                "the logits of all models."
+                f"{path}: {probe!r} has {len(given)} models, but {archive} has {number} original ones; each needs a "
+                "model that began at it, in this order: NaN in place of one that diverged."
             )
         with np.errstate(over="ignore"):
             arrays[probe] = given.astype(np.float32)
-        if len(diverged := np.flatnonzero(~np.isfinite(arrays[probe]).all((1, 2)))):
-            raise UserError(
-                f"{path}: {probe!r} has logits that are not finite, of model {diverged[0]} (counted from 0); leave a "
-                "model that diverged out of every probe, and count it as failed."
-            )
     return arrays  # type: ignore[return-value]
