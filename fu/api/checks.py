@@ -59,6 +59,8 @@ def statistics(kind: str, name: str, layout: Layout) -> None:
 def request(method: str, module: ModuleType, task: Task, before: LocalTraining, rounds: int) -> None:
     """Raise `UserError` where settings do not suit a method; `before`, `rounds`: those of the training."""
     now = task.federation.training
+    if hasattr(module, "IMAGES") and not task.federation.data.x.is_floating_point():
+        raise UserError(f"{method}: needs images, but these data sets have text.")
     if hasattr(module, "MOMENTUM") and now.momentum:
         raise UserError(f"momentum: {method} has its own; allowed: 0.")
     if not hasattr(module, "CONTINUES"):

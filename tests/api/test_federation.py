@@ -15,6 +15,7 @@ from fu.api import Federation, Model
 from fu.api.data import merged
 from fu.api.given import names
 from fu.errors import UserError
+from fu.evaluation import predictions
 from fu.federation.progress import hidden
 from fu.federation.task import Task, initial_parameters
 from fu.methods import fedosd
@@ -255,7 +256,7 @@ def test_an_audit_finds_a_client_that_is_still_there_and_not_one_that_never_was(
     assert not again["found"].dropna().any()
 
 
-@pytest.mark.parametrize(("method", "rounds"), [("fr2", [2, 2, 1]), ("fedosd", [2, 6, 3])])
+@pytest.mark.parametrize(("method", "rounds"), [("federaser", [2, 2, 1]), ("fedosd", [2, 6, 3])])
 def test_a_method_that_trains_from_scratch_is_compared_with_retraining_for_as_many_rounds(
     method: str, rounds: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,6 +310,23 @@ def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_train
         ("fats", 3, on),
         ("retrain", 3, on),
     ]
+
+
+def test_a_method_with_noise_is_compared_with_models_that_have_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fu.api.audits.LEAST", 1)
+    seen, sketch = list[Tensor](), predictions.sketch
+
+    def noted(theta: Tensor) -> Tensor:
+        seen.append(theta)
+        return sketch(theta)
+
+    monkeypatch.setattr(predictions, "sketch", noted)
+    about: dict[str, Any] = {"clients": [3], "rounds": 2, "repeats": 1, "recovery_rounds": 0, "unlearning_rounds": 1}
+    for noise in (0.0, 5.0):
+        federation(lr=1e-5).audit("fedrecovery", params={"noise_std": noise}, **about)
+    original, _, retrained, *noisy = seen
+    for one, plain in zip(noisy, (original, original, retrained), strict=True):
+        assert 4 < float((one - plain).std()) < 6
 
 
 def test_what_is_compared_continues_at_the_same_rates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -482,13 +500,14 @@ def test_what_cannot_be_asked_of_a_model_gets_one_sentence(
         ({"recovery_rounds": -1}, "recovery_rounds: must be a whole number from 1, got -1."),
         ({"unlearning_rounds": "2"}, "unlearning_rounds: must be a whole number from 1, got '2'."),
         ({"params": {"rate": 1}}, "fedosd: params.rate: unknown key"),
+        ({"method": "fr2"}, "audit: fr2 has its own optimiser, "),
     ],
 )
 def test_what_cannot_be_audited_is_not_even_trained(
     given: dict[str, Any], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Federation, "train", None)
-    refused(sentence, lambda: federation().audit("fedosd", [0], 1, **given))
+    refused(sentence, lambda: federation().audit(**{"method": "fedosd", "clients": [0], "rounds": 1, **given}))
 
 
 def test_the_core_needs_neither_the_workflow_nor_its_libraries(tmp_path: Path) -> None:
