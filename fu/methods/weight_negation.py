@@ -47,11 +47,16 @@ def step(task: Task, p: Params, state: State, round: int) -> State:
 
 
 def first_weight(model: nn.Module) -> str:
-    """Return the name of the first layer's weights; `UserError` where that layer is of another kind."""
-    name, layer = next((name, of) for name, of in model.named_modules() if [*of.parameters(recurse=False)])
-    if not isinstance(layer, LAYERS):
+    """Return the name of the first layer's weights; `UserError` where that layer is of another kind.
+
+    The first layer is the first module with parameters, in the order in which the model registers its modules.
+    """
+    known = ((name, of) for name, of in model.named_modules() if [*of.parameters(recurse=False)])
+    name, layer = next(known, ("", model))
+    weight = f"{name}.weight" if name else "weight"
+    if not isinstance(layer, LAYERS) or weight not in dict(model.named_parameters()):
         raise UserError(
-            f"weight_negation needs a model whose first layer is a convolution or fully connected; here it is "
-            f"{type(layer).__name__} ({name or 'the model itself'})."
+            "weight_negation needs a model whose first layer is a convolution or fully connected, with weights of its "
+            f"own (not reparametrised); here it is {type(layer).__name__} ({name or 'the model itself'})."
         )
-    return f"{name}.weight" if name else "weight"
+    return weight

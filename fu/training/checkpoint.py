@@ -1,9 +1,9 @@
 """Checkpoint: the original model is a file of your own; what is trained again is trained by FedAvg.
 
 No client takes part in the original training, which reads the file: named tensors as safetensors, or a `state_dict`
-that `torch.save` wrote. Methods start from it. Retraining trains a freshly initialised model by FedAvg (McMahan et al.
-2017), for the rounds and at the rate of the settings. As nothing is trained, no history is recorded, and methods that
-need one cannot be used.
+that `torch.save` wrote. Methods start from it. Retraining, and the shadow models of attacks, train freshly initialised
+models by FedAvg (McMahan et al. 2017), for the rounds and at the rate of the settings. As nothing is trained, no
+history is recorded, and methods that need one cannot be used.
 """
 
 from pathlib import Path

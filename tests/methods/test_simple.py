@@ -83,6 +83,8 @@ def test_not_refuses_a_model_that_begins_with_neither_a_convolution_nor_a_fully_
     for model, sentence in (
         (nn.Sequential(nn.GroupNorm(1, 1), nn.Conv2d(1, 2, 3)), r"here it is GroupNorm \(0\)\."),
         (nn.Embedding(3, 2), r"here it is Embedding \(the model itself\)\."),
+        (nn.Flatten(), r"here it is Flatten \(the model itself\)\."),
+        (nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(1, 2, 3))), r"here it is ParametrizedConv2d \(0\)\."),
     ):
         with pytest.raises(UserError, match=sentence):
             weight_negation.check(model, params_of(weight_negation))

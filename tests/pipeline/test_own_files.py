@@ -9,7 +9,9 @@ import torch
 
 from fu import plugins
 from fu.contents import checksum
+from fu.pipeline.plan import specs
 from fu.pipeline.plan.plan import Plan
+from fu.plugins import Choice
 from tests.mistakes import has, sentence
 
 HIDDEN = 20
@@ -64,6 +66,12 @@ def test_jobs_know_the_content_of_the_files(tmp_path: Path) -> None:
     after = jobs()
     assert after["partition"] == before["partition"]
     assert after["train"] != before["train"]
+
+
+def test_shadow_models_are_trained_and_not_read_from_the_file(tmp_path: Path) -> None:
+    write(tmp_path)
+    plan = Plan(config(tmp_path))
+    assert specs.of_shadows(plan.trials["fedosd/mine", "original"], 0).training == Choice(name="fedavg")
 
 
 @pytest.mark.parametrize(

@@ -165,15 +165,14 @@ def of_recovery(trial: Trial, seed: int) -> recover.Spec:
 def of_shadows(trial: Trial, seed: int) -> shadow.Spec:
     """Return the spec of the shadow models of a training, which train as it does, on data that no attack marks.
 
-    They keep no models for requests.
+    They keep no models for requests. Where the training reads a model from a file, they are trained by FedAvg.
     """
     like = of_training(trial, seed)
-    kept = catalogue.declared("training", like.training.name).get("KEEPS")
-    params = {name: value for name, value in like.training.params.items() if name != kept}
+    declared = catalogue.declared("training", like.training.name)
+    params = {name: value for name, value in like.training.params.items() if name != declared.get("KEEPS")}
+    chosen = Choice(name="fedavg") if declared.get("FILE") else Choice(name=like.training.name, params=params)
     return shadow.Spec(
-        **_same(shadow.Spec, like)
-        | trial.settings.shadows.model_dump()
-        | {"training": Choice(name=like.training.name, params=params), "attack": None}
+        **_same(shadow.Spec, like) | trial.settings.shadows.model_dump() | {"training": chosen, "attack": None}
     )
 
 
