@@ -24,6 +24,7 @@ from fu.pipeline.documents.kept import Kept
 from fu.pipeline.documents.reference import rows
 from fu.pipeline.plan.estimates import counted
 from fu.pipeline.provenance.digest import ROOT
+from fu.pipeline.settings import papers
 
 FOLDER = ROOT / "docs/reports"
 TEMPLATE = ".md.in"
@@ -108,6 +109,7 @@ class Numbers:
         """Return a table of all claims that a run judged."""
         table, lines = self._table(run, reproduced.CSV), []
         table = table[~table["claim"].isin(self._changed(run))]
+        claims = papers.read_paper(self._run(run).paper)["claims"]  # a citation may be corrected
         for claim in table[(table["scenario"] == ALL) & (table["verdict"] != "not judged")].to_dict("records"):
             each = table[(table["claim"] == claim["claim"]) & (table["scenario"] != ALL)]
             known = each[(each["low"] != "") & (each["scenario"] != FORMULAS)]
@@ -119,7 +121,7 @@ class Numbers:
             more = [several(each["verdict"])] if each["verdict"].nunique() > 1 else []
             more += [f"over {claim['over']}"] if claim["over"] else []
             verdict = f"**{claim['verdict']}**" + (f" ({'; '.join(more)})" if more else "")
-            whose = " (ours)" if claim["place"].startswith(OWN) else ""
+            whose = " (ours)" if claims[claim["claim"]]["place"].startswith(OWN) else ""
             lines.append((f"{claim['text']}{whose}", verdict, "; ".join(ours) or NONE, "; ".join(theirs) or NONE))
         return rows(("claim", "verdict", "here (interval)", "paper"), lines)
 

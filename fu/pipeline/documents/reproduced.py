@@ -21,6 +21,7 @@ RESULTS = "results.md"
 CSV = "verdicts.csv"  # of a run that judged claims
 KINDS = ("holds", "does not hold", "undecided")
 SHOWN = 3  # scenarios that are named
+UNCOMMITTED = ", with uncommitted changes"
 PAPER = "paper"  # the preset at which all is as printed
 HEADS = (
     *("claim", "source", "verdict", "by scenario", "mean and interval"),
@@ -104,7 +105,7 @@ def _size(one: Kept) -> str:
 
 def _origin(one: Kept) -> str:
     """Return the commits of a run, and its remark."""
-    commits = f"Commit {', '.join(commit[:7] for commit in one.about.commits)}{', edited' * one.about.edited}."
+    commits = f"Commit {', '.join(commit[:7] for commit in one.about.commits)}{UNCOMMITTED * one.about.edited}."
     return f"{commits} {one.about.remark}".strip()
 
 
@@ -120,6 +121,7 @@ def results(all_kept: Sequence[Kept]) -> str:
         lines.append((one.paper, link, _size(one), known, ", ".join(about.devices) or "–", ", ".join(names)))
         text += [f"## {one.paper}: {one.name}", _origin(one)]
         text += [f"**Not as it was kept**: {', '.join(one.wrong)}."] if one.wrong else []
+        text += ["Only the verdicts were kept, not the tables behind them."] if {*about.files} == {CSV} else []
         for name in names:
             ends = [file.removeprefix(f"{name}.") for file in about.files if file.partition(".")[0] == name]
             text.append(f"`{one.paper}_{name}`: {', '.join(f'[{end}]({place}/{name}.{end})' for end in sorted(ends))}")
