@@ -252,7 +252,9 @@ class Phase(LocalSGD, Strict):
     """Local training in one phase. null: same as in the previous phase (training, unlearning, recovery)."""
 
     clients_per_round: Count | None = Field(
-        None, description="number of clients drawn for each round; null in training: all take part"
+        None,
+        description="number of clients drawn for each round; null in training: all take part; in unlearning EWCSGA, "
+        "FedEraser, FedOSD, MoDe and SFU use every retained client all the same",
     )
     with_replacement: bool = Field(False, description="whether the same client can be drawn more than once for a round")
     evaluate_every: Count = Field(description="number of rounds between two measurements for the curves")
