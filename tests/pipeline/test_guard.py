@@ -329,7 +329,7 @@ def test_every_stage_loads_only_what_its_digest_covers(planned: Plan, tmp_path: 
         text=True,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=900,
+        timeout=3600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

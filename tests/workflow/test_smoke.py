@@ -109,6 +109,7 @@ def last(project: Project, job: Job) -> pd.Series:
     """The last round that a job's trace has measured; the accuracy that it has, as `accuracy`."""
     (trace,) = (path for path in job.outputs if path.endswith(".csv"))
     rows = pd.read_csv(project.root / trace).rename(columns={"all_accuracy": "accuracy"})
+    rows = rows if "accuracy" in rows else rows.assign(accuracy=rows["r_acc"])
     return rows.dropna(subset="r_acc" if job.specs[0]["attack"] else "accuracy").iloc[-1]
 
 
