@@ -26,8 +26,8 @@ FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove
 READ = (
     "N: number of first repeats of each kind of model, without diverged ones. Above 0, filled: the lower limit is; not "
-    "corrected for the number of rows, nor does it depend on whether U-LiRA passes its controls (verdicts: "
-    "`audit_remains`). Grey area above the ceiling: N models cannot prove such an epsilon; a lower limit at the "
+    "corrected for the number of rows, nor does it depend on whether U-LiRA passes its controls, as a "
+    "verdict does. Grey area above the ceiling: N models cannot prove such an epsilon; a lower limit at the "
     "ceiling is compatible with any larger one. The models of a smaller N are among those of a larger."
 )
 CURVE = (

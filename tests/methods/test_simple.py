@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from fu.data.clients import ClientData
 from fu.data.partition import Partition, no_indices
@@ -84,7 +85,7 @@ def test_not_refuses_a_model_that_begins_with_neither_a_convolution_nor_a_fully_
         (nn.Sequential(nn.GroupNorm(1, 1), nn.Conv2d(1, 2, 3)), r"here it is GroupNorm \(0\)\."),
         (nn.Embedding(3, 2), r"here it is Embedding \(the model itself\)\."),
         (nn.Flatten(), r"here it is Flatten \(the model itself\)\."),
-        (nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Conv2d(1, 2, 3))), r"here it is ParametrizedConv2d \(0\)\."),
+        (nn.Sequential(weight_norm(nn.Conv2d(1, 2, 3))), r"here it is ParametrizedConv2d \(0\)\."),
     ):
         with pytest.raises(UserError, match=sentence):
             weight_negation.check(model, params_of(weight_negation))

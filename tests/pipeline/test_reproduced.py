@@ -150,7 +150,8 @@ def test_a_claim_is_ours_or_the_papers_as_its_citation_now_says(tmp_path: Path) 
 
 def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
     folder = write(tmp_path, "fedosd", "mine", {"table8.csv": "a\n"}, remark="On a loaded machine.", edited=True)
-    assert "Commit c0ffee, with uncommitted changes. On a loaded machine." in reproduced.results(kept(tmp_path)).splitlines()
+    origin = "Commit c0ffee, with uncommitted changes. On a loaded machine."
+    assert origin in reproduced.results(kept(tmp_path)).splitlines()
     (folder / "table8.csv").write_text("b\n")
     assert "**Not as it was kept**: table8.csv was edited." in reproduced.results(kept(tmp_path)).splitlines()
 
