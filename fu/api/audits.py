@@ -80,15 +80,14 @@ def audit(
     Trains `repeats` federations for `rounds` with all clients, and as many, with other draws, without those that
     are to be forgotten; unlearns the former, and lets the latter continue training for as many rounds, and at the
     same rates, as unlearning and post-training take (a method that trains anew: as post-training alone, after as
-    many rounds of retraining), with the same noise (`noise_std`), so that only the clients' data distinguish them.
-    `found`: whether the p-value of the audit, corrected for the number of audits (Holm), is below .05; missing for an
-    audit that only describes.
-    `control_found`: the same of doing nothing: the original models, which continue training on the retained clients
-    as the retrained ones do; where an audit misses them, finding nothing means nothing. Runs of the method that
-    diverge are counted, and found. Audits that need more models or a backdoor are left out. `lr`: of unlearning
-    (where a method does not continue its own training) and of what follows; `training`: `training`,
-    `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer than 8 repeats, which could decide
-    nothing, and for a method with its own optimiser.
+    many rounds of retraining; one with noise, `noise_std`: as post-training alone, after as much noise), so that only
+    the clients' data distinguish them. `found`: whether the p-value of the audit, corrected for the number of audits
+    (Holm), is below .05; missing for an audit that only describes. `control_found`: the same of doing nothing: the
+    original models, which continue training on the retained clients as the retrained ones do; where an audit misses
+    them, finding nothing means nothing. Runs of the method that diverge are counted, and found. Audits that need more
+    models or a backdoor are left out. `lr`: of unlearning (where a method does not continue its own training) and of
+    what follows; `training`: `training`, `clients_per_round` and `with_replacement` of `train`. `UserError` for fewer
+    than 8 repeats, which could decide nothing, and for a method with its own optimiser.
     """
     if (repeats := count(repeats, "repeats")) < LEAST:
         raise UserError(f"repeats: must be {LEAST} at least, as fewer models can decide nothing, got {repeats}.")
@@ -132,10 +131,13 @@ def audit(
             unlearned = original.unlearn(method, asked, unlearning_rounds, params, **given)
             apart = replace(original, run=replace(original.run, seed=federation.seed + repeats + number))
             retrained = apart.unlearn("retrain", asked, unlearned.rounds if short else None, {"noise_std": noise})
-            before = original.unlearn("noise", asked, 1, {"std": noise}) if noise else replace(original, clients=asked)
-            first = unlearned.rounds if anew else 0
+            before = replace(original, clients=asked)
+            if noise:  # of its own, as the retrained model has
+                other = replace(original, run=replace(original.run, seed=federation.seed + 2 * repeats + number))
+                before = other.unlearn("noise", asked, 1, {"std": noise})
+            first = unlearned.rounds if anew or noise else 0
             further = recovery_rounds + unlearned.rounds - first
-            keep("original", before, further, first + before.rounds)
+            keep("original", before, further, first)
             keep("unlearned", unlearned, recovery_rounds, unlearned.rounds)
             keep("retrained", retrained, further, first)
     labels = {name: y for name, (_, y) in probes.items()} | fresh_heads.labels(federation.network, probes)

@@ -25,13 +25,13 @@ NEEDS = ("against",)
 FIRSTS = True  # audits are read of the first repeats, too
 CEILING = "0.88"  # what no epsilon can prove
 READ = (
-    "N: number of first repeats of each kind of model, without diverged ones. Above 0, filled: the lower limit is; not "
-    "corrected for the number of rows, nor does it depend on whether U-LiRA passes its controls, as a "
-    "verdict does. Grey area above the ceiling: N models cannot prove such an epsilon; a lower limit at the "
+    "N: number of first repeats of each kind of model, without diverged ones. Above 0 (filled): the lower limit lies "
+    "above 0. This is not corrected for the number of rows and, unlike a verdict, does not depend on whether U-LiRA "
+    "passes its controls. Grey area above the ceiling: N models cannot prove such an epsilon; a lower limit at the "
     "ceiling is compatible with any larger one. The models of a smaller N are among those of a larger."
 )
 CURVE = (
-    "Curves over delta: the lower limit with all {number} models, 0 if it is negative, as in the table. Each (epsilon, "
+    "Curves over delta: the lower limit with all models, 0 if it is negative, as in the table. Each (epsilon, "
     "delta) guarantee below the curve is refuted with 95% confidence (two ratios, each at 2.5%)."
 )
 COLUMNS = ["scenario", "method", "repeats", "models", "epsilon", "low", "high", "ceiling", "above_0"]
@@ -58,7 +58,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
         ]
         shown.append((scenario.label, grid(rows)))
         words.append([] if rows else ["Too few models are left that did not diverge."])
-    curve = CURVE.format(number=entry.firsts[-1]) if deltas else ""
+    curve = CURVE if deltas else ""
     return of_table(found, shown, notes.joined(entry, READ, curve), words, figure=_picture(entry, found))
 
 

@@ -65,12 +65,12 @@ BEATS = (
 )
 COST = (
     f"Costs are those of unlearning and post-training, means over runs. {BEFOREHAND} Bold: on the Pareto front of "
-    "client rounds and the distance from retraining in {metric}. All methods have the same number of rounds after the "
-    "request: those that unlearn in fewer have more for post-training."
+    "client rounds and the distance from retraining in {metric}. Methods with post-training have the same number of "
+    "rounds after the request: those that unlearn in fewer have more for post-training."
 )
 CHOSEN = (
-    "Grid: number of settings from which each method's were chosen{rule}. The rate of post-training is fixed. Methods "
-    "that train the retained clients themselves have none, and are chosen by their final models."
+    "Grid: number of settings from which each method's were chosen{rule}. Methods without "
+    "post-training are chosen by their final models."
 )
 LOST = "A method is not judged if for some client all of its runs diverged, or the backdoor took hold in none."
 HELD = (

@@ -46,11 +46,11 @@ CURVE = ["scenario", "method", "attack", "metric", "round"]
 READ = (
     f"Rounds: until the ASR, or without a backdoor the forget-set accuracy, is at least {SHARE:g} of the original "
     "model's, mean over models; 0: already before training; >: some models never are, and count as if they were after "
-    "the last round; a run that diverges counts as 0; without seeds in which the backdoor did not take hold in ω⁰. "
-    f"{LIKE}, grey: not significantly "
-    "sooner than with retraining (corrected for the {number} tests of methods; those of controls separately); in a "
-    "heading: the attack fails its own controls, so it judges no method. The other columns: before the attack → after "
-    "it; of ω⁰ before it."
+    "the last round; a run of a method that diverges counts as 0; without seeds in which the backdoor did not take "
+    f"hold in ω⁰. {LIKE}, grey: not significantly sooner than with retraining (corrected for the "
+    "{number} tests of methods; those of controls separately); in a heading: the attack fails its own controls, so it "
+    "judges no method. The other columns: before the attack → after it; of ω⁰ before "
+    "it."
 )
 
 
@@ -66,7 +66,7 @@ class Judged(NamedTuple):
 
 def make(frame: pd.DataFrame, entry: Entry) -> Result:
     """Return the curves, mean and deviation over repeats; the table says how soon what was forgotten is back."""
-    found, times = summaries(frame, CURVE), until(frame)
+    found, times = summaries(frame, CURVE), until(frame, entry)
     judged, number = judge(entry, times)
     shown = [(one.label, _panel(entry, one, found, judged[one.name])) for one in entry.scenarios]
     words = [
@@ -92,7 +92,7 @@ def make(frame: pd.DataFrame, entry: Entry) -> Result:
 
 def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return after how many rounds what was forgotten is back; never counts as one round more than there are."""
-    times = until(frame)
+    times = until(frame, entry)
     late = times["scenario"].map({one.name: one.relearning.rounds + 1.0 for one in entry.scenarios if one.relearning})
     stages = {
         (one.name, method.name): [*entry.trial(one.name, method).models][-1]
@@ -106,11 +106,11 @@ def by_seed(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     )
 
 
-def until(frame: pd.DataFrame) -> pd.DataFrame:
+def until(frame: pd.DataFrame, entry: Entry) -> pd.DataFrame:
     """Return scenario, method, trial, seed, attack and the first of the `rounds` after which it is back (inf: none).
 
-    Seeds in which the backdoor did not take hold in the original model are left out. A run that diverges counts as back
-    at once: no model may pass because it cannot be trained further.
+    Seeds in which the backdoor did not take hold in the original model are left out. A run of a method that diverges
+    counts as back at once: no method may pass because its models cannot be trained further.
     """
     keys = ["scenario", "method", "trial", "seed"]
     attacked = frame[frame["metric"] == "asr"]["scenario"].unique()
@@ -120,7 +120,8 @@ def until(frame: pd.DataFrame) -> pd.DataFrame:
     rows = rows[(rows["metric"] != "asr") | rows["level"].map(took_hold).astype(bool)]
     back = rows["value"].round(9) >= (SHARE * rows["level"]).round(9)
     last = rows.groupby([*keys, "attack"])["round"].transform("max")
-    diverged = last < rows.groupby("scenario")["round"].transform("max")
+    planned = rows["scenario"].map({one.name: one.relearning.rounds for one in entry.scenarios if one.relearning})
+    diverged = (last < planned) & ~rows["method"].isin(entry.against)
     times = rows.assign(rounds=rows["round"].where(back, inf).astype(float).mask(diverged, 0))
     return times.groupby([*keys, "attack"], sort=False)["rounds"].min().reset_index()
 

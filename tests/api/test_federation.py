@@ -312,7 +312,9 @@ def test_a_retrained_federation_continues_as_long_as_a_method_and_its_post_train
     ]
 
 
-def test_a_method_with_noise_is_compared_with_models_that_have_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_with_noise_is_compared_with_models_that_have_as_much_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("fu.api.audits.LEAST", 1)
     seen, sketch = list[Tensor](), predictions.sketch
 
@@ -321,12 +323,12 @@ def test_a_method_with_noise_is_compared_with_models_that_have_as_much(monkeypat
         return sketch(theta)
 
     monkeypatch.setattr(predictions, "sketch", noted)
-    about: dict[str, Any] = {"clients": [3], "rounds": 2, "repeats": 1, "recovery_rounds": 0, "unlearning_rounds": 1}
-    for noise in (0.0, 5.0):
-        federation(lr=1e-5).audit("fedrecovery", params={"noise_std": noise}, **about)
-    original, _, retrained, *noisy = seen
-    for one, plain in zip(noisy, (original, original, retrained), strict=True):
-        assert 4 < float((one - plain).std()) < 6
+    for noise in (1e-9, 5.0):
+        about: dict[str, Any] = {"rounds": 2, "repeats": 1, "unlearning_rounds": 3, "params": {"noise_std": noise}}
+        federation().audit("fedrecovery", [3], **about)
+    added = [one - plain for one, plain in zip(seen[3:], seen[:3], strict=True)]  # original, unlearned, retrained
+    assert all(4.5 < float(one.std()) < 5.5 for one in added)
+    assert (torch.corrcoef(torch.stack(added)) - torch.eye(3)).abs().max() < 0.3
 
 
 def test_what_is_compared_continues_at_the_same_rates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,6 +348,9 @@ def test_what_is_compared_continues_at_the_same_rates(monkeypatch: pytest.Monkey
     rates.clear()
     federation(lr_decay=0.5).audit("cheat", [3], **about, params=HYPER["cheat"])
     assert rates == {"": halved[2:], "cheat": halved[2:], "retrain": halved[2:]}
+    rates.clear()
+    federation(lr_decay=0.5).audit("fedrecovery", [3], **about)
+    assert rates == {"noise": halved[2:], "fedrecovery": halved[2:], "retrain": halved[2:]}
 
 
 def test_an_audit_says_nothing_where_nothing_is_to_be_shown(capfd: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ def judged(rounds: dict[str, list[float]] | None = None, attack: str = "retained
 
 
 def judged_of(entry: Entry, frame: pd.DataFrame, attack: str = "retained") -> relearning.Judged:
-    return relearning.judge(entry, until(frame))[0]["small"][attack]
+    return relearning.judge(entry, until(frame, entry))[0]["small"][attack]
 
 
 def test_it_is_back_in_the_first_round_at_95_percent_of_the_original_s_level() -> None:
@@ -85,22 +85,23 @@ def test_it_is_back_in_the_first_round_at_95_percent_of_the_original_s_level() -
 def test_each_model_is_measured_by_its_own_original() -> None:
     frame = make_rows()
     here = (frame["attack"] == "original") & (frame["method"] == "soon") & (frame["seed"] == 1)
-    times = until(frame.assign(value=frame["value"].mask(here, 0.81)))  # .7695 of it is never reached
+    times = until(frame.assign(value=frame["value"].mask(here, 0.81)), make())  # .7695 of it is never reached
     soon = times[(times["method"] == "soon") & (times["attack"] == "retained")]
     assert [*soon["rounds"]] == [0, inf, 0, 0, 0, 1, 0, 0]
 
 
-def test_a_run_that_diverges_is_back_at_once() -> None:
-    frame = make_rows({"soon": [inf] * 8})
-    lost = (frame["method"] == "soon") & (frame["seed"] == 2) & (frame["attack"] == "retained")
-    times = until(frame[~(lost & (frame["round"] == frame["round"].max()))])
-    soon = times[(times["method"] == "soon") & (times["attack"] == "retained")]
-    assert [*soon["rounds"]] == [inf, inf, 0, inf, inf, inf, inf, inf]
+def test_a_run_of_a_method_that_diverges_is_back_at_once_and_one_of_retraining_is_not() -> None:
+    frame = make_rows({"soon": [inf] * 8, "again": [inf] * 8})
+    lost = frame["method"].isin(["soon", "again"]) & (frame["seed"] == 2) & (frame["attack"] == "retained")
+    times = until(frame[~(lost & (frame["round"] == LAST))], make())
+    rounds = times[times["attack"] == "retained"].groupby("method")["rounds"]
+    assert [*rounds.get_group("soon")] == [inf, inf, 0, inf, inf, inf, inf, inf]
+    assert [*rounds.get_group("again")] == [inf] * 8
 
 
 def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
     frame = pd.concat([make_rows(metric="asr"), make_rows({"soon": [2] * 8})])
-    times = until(frame)
+    times = until(frame, make())
     assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["rounds"]] == ROUNDS["soon"]
     assert len(times) == len(ROUNDS) * 8 * 2
 
@@ -108,10 +109,10 @@ def test_a_backdoor_is_what_counts_where_there_is_one() -> None:
 def test_a_seed_in_which_the_backdoor_did_not_take_hold_does_not_count() -> None:
     frame = make_rows(metric="asr")
     here = (frame["attack"] == "original") & (frame["method"] == "soon") & (frame["seed"] == 1)
-    times = until(frame.assign(value=frame["value"].mask(here, 0.49)))
+    times = until(frame.assign(value=frame["value"].mask(here, 0.49)), make())
     assert [*times[(times["method"] == "soon") & (times["attack"] == "retained")]["seed"]] == [0, 2, 3, 4, 5, 6, 7]
     frame = make_rows()  # an accuracy on forgotten samples may be as low
-    assert len(until(frame.assign(value=frame["value"].mask(here, 0.49)))) == len(ROUNDS) * 8 * 2
+    assert len(until(frame.assign(value=frame["value"].mask(here, 0.49)), make())) == len(ROUNDS) * 8 * 2
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def with_control() -> Entry:
 
 
 def test_p_values_are_those_of_the_retraining_of_the_same_training_corrected_by_holm() -> None:
-    assert relearning.judge(make(), until(make_rows()))[1] == 4  # two methods, two attacks
+    assert relearning.judge(make(), until(make_rows(), make()))[1] == 4  # two methods, two attacks
     assert judged().p["soon"] == pytest.approx(4 * LOWEST)
     assert judged().p["all"] == judged().p["half"] == pytest.approx(6 * LOWEST)  # of three controls, two attacks
     one = judged_of(with_control(), make_rows())
