@@ -394,3 +394,9 @@ def test_a_method_has_a_v_only_where_a_retraining_is_there_to_be_compared_with()
     )
     assert [*lost(rows, {"alone": []})] == []
     assert [*lost(rows, {"alone": ["alone"]})] == [{**about, "metric": "V", "value": 0.0}]
+
+
+def test_the_note_says_how_settings_were_chosen_where_any_were() -> None:
+    start = "number of settings from which the method's were chosen"
+    assert f"{start}: the best on seed 0." in made(make_matrix(rule="the best on seed 0"), make_rows()).notes
+    assert f"{start}." in made(make_matrix(rule=""), make_rows()).notes

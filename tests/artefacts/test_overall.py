@@ -261,3 +261,10 @@ def test_without_fine_tuning_there_is_no_such_panel() -> None:
         "Each: deviation over clients, over seeds",
     ]
     assert "fine-tuning" not in result.body
+
+
+def test_the_note_says_how_settings_were_chosen_where_any_were() -> None:
+    chosen = make_overall().model_copy(update={"rule": "the best on seed 0"})
+    start = "number of settings from which each method's were chosen"
+    assert f"{start}: the best on seed 0." in made(chosen, make_rows()).notes
+    assert f"{start}." in made(make_overall().model_copy(update={"rule": ""}), make_rows()).notes

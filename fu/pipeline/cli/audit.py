@@ -20,8 +20,8 @@ from fu.pipeline.oracles.archive import DIGEST, Oracles, read
 def audit(oracles: Path, predictions: Path, csv: Path | None = None) -> Iterator[str]:
     """Yield a table of every audit's results for somebody's models, and a sentence on each audit that cannot be run.
 
-    `predictions`: an npz file of the models' logits [N, n, C] by probe, the k-th of the model that began at the k-th
-    original one, and the archive's `digest`. A model with logits that are not finite has diverged: it counts as found,
+    `predictions`: an npz file of the models' logits [N, n, C] by probe, the k-th model started from the k-th original
+    one, and the archive's `digest`. A model with logits that are not finite has diverged: it counts as found,
     and is left out together with its original one. `csv`: where to write the table with all digits. `UserError` where
     a file is not what it must be.
     """
@@ -86,7 +86,7 @@ def predicted(path: Path, oracles: Oracles, archive: Path) -> Logits:
         if len(given) != number:
             raise UserError(
                 f"{path}: {probe!r} has {len(given)} models, but {archive} has {number} original ones; each needs a "
-                "model that began at it, in this order: NaN in place of one that diverged."
+                "model that started from it, in this order, with NaN for one that diverged."
             )
         with np.errstate(over="ignore"):
             arrays[probe] = given.astype(np.float32)
