@@ -515,6 +515,13 @@ def test_what_cannot_be_audited_is_not_even_trained(
     refused(sentence, lambda: federation().audit(**{"method": "fedosd", "clients": [0], "rounds": 1, **given}))
 
 
+def test_a_method_that_needs_images_refuses_text() -> None:
+    words = [TensorDataset(torch.arange(24).reshape(8, 3) % 5, torch.arange(8) % 2) for _ in range(2)]
+    model = nn.Sequential(nn.Embedding(5, 4), nn.Flatten(), nn.Linear(12, 2))
+    fed = Federation.from_datasets(lambda: model, words, batch_size=4, lr=0.1, device="cpu")
+    refused("stego: needs images, but these data sets have text.", lambda: fed.train(1).unlearn("stego", [0]))
+
+
 def test_the_core_needs_neither_the_workflow_nor_its_libraries(tmp_path: Path) -> None:
     code = (
         "import sys, fu.api; "

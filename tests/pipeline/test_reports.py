@@ -24,7 +24,7 @@ VERDICTS = [
     "a,two,undecided,,0.00004,-14,inf,7,,,,,,A | a.,section 1,t,limit",
     "b,,holds,,,,,7,,,,,,B.,section 2,t,limit",
     *(f"b,s{k},holds,,{k},{k - 1},{k + 1},7,,,,,,B.,section 2,t,limit" for k in range(5)),
-    "c,,does not hold,,,,,1,,,,,,C.,our own control,t,exact",
+    "c,,does not hold,,,,,1,,,,,,C.,section 3,t,exact",  # as it was cited then
     "c,formulas,does not hold,,-1,-1,-1,1,,,,,,C.,section 3,t,exact",
     "d,,not judged,,,,,0,,,,,,D.,section 4,t,limit",
 ]

@@ -156,6 +156,14 @@ def test_the_page_of_results_says_what_was_edited_since(tmp_path: Path) -> None:
     assert "**Not as it was kept**: table8.csv was edited." in reproduced.results(kept(tmp_path)).splitlines()
 
 
+def test_the_page_of_results_names_a_run_of_which_only_the_verdicts_are_left(tmp_path: Path) -> None:
+    write(tmp_path, "fedosd", "mine", {"table8.csv": "a\n"})
+    line = "Only the verdicts were kept, not the tables behind them."
+    assert line not in reproduced.results(kept(tmp_path)).splitlines()
+    write(tmp_path, "fedosd", "other", {"verdicts.csv": "a\n"})
+    assert reproduced.results(kept(tmp_path)).splitlines().count(line) == 1
+
+
 def test_the_page_of_results_adds_up_the_known_hours(tmp_path: Path) -> None:
     for name, hours in (("one", 1.25), ("two", 2.5), ("three", None)):
         write(tmp_path, "fedosd", name, {"table8.csv": "a\n"}, hours=hours)
