@@ -20,7 +20,7 @@ from fu.artefacts.entry import Entry, Scenario
 from fu.artefacts.panels import grid
 from fu.artefacts.result import Result, of_table
 from fu.artefacts.words import plus_minus
-from fu.artefacts.wrapping import fill
+from fu.artefacts.wrapping import fill, width
 from fu.claims.correction import adjusted
 from fu.claims.rows import ends
 
@@ -28,6 +28,7 @@ INPUTS = ("audits",)
 NEEDS = ("against",)
 DIFFERENCES = True
 LEVEL = 0.05
+PAD = 20  # points between panels, with a third of the label of the rows
 COLUMNS = ["scenario", "method", "metric", "difference", "low", "high", "worse", "p", "adjusted"]
 BLACK: dict[str, Any] = {"color": "0.25", "marker": "o", "markersize": 3, "linestyle": "none"}
 SIGNS = {
@@ -90,15 +91,17 @@ def _picture(entry: Entry, found: pd.DataFrame) -> Figure:
     figure = Figure(figsize=(wide, (0.17 * len(methods) + 0.6) * len(entry.scenarios)), layout="constrained")
     axes = figure.subplots(len(entry.scenarios), len(entry.metrics), squeeze=False, sharex="col", sharey=True)
     styles = drawing.looks(methods)
+    labels = [method.marked for method in methods]
+    margin = PAD + max(width(label, rcParams["ytick.labelsize"]) for label in labels) / len(entry.metrics)
     for line, scenario in zip(axes, entry.scenarios, strict=True):
         for axis, metric in zip(line, entry.metrics, strict=True):
             here = found[(found["scenario"] == scenario.name) & (found["metric"] == metric.name)]
             _draw(axis, here, styles)
             if scenario is entry.scenarios[0]:
-                drawing.head(axis, metric.label)
+                drawing.head(axis, metric.label, margin=margin)
             if scenario is entry.scenarios[-1]:
                 axis.set_xlabel(fill(metric.unit, 12))
-        line[0].set_yticks(range(len(methods)), [method.marked for method in methods])
+        line[0].set_yticks(range(len(methods)), labels)
         line[0].set_ylabel(entry.heading_of(scenario.label))
     axes[0, 0].invert_yaxis()  # of all, as they share it
     drawing.legend(figure, drawing.signs(SIGNS, SIGNS))
@@ -112,6 +115,6 @@ def _draw(axis: Axes, here: pd.DataFrame, styles: Mapping[str, drawing.Look]) ->
         if row := rows.get(name):
             axis.hlines(place, row["low"], row["high"], color=look.colour, linewidth=1.2)
             axis.plot(row["difference"], place, **look.point(row["adjusted"] < LEVEL, zorder=3))
-    axis.xaxis.set_major_locator(MaxNLocator(4))
+    axis.xaxis.set_major_locator(MaxNLocator(3))
     axis.grid(axis="y", linewidth=0.4, color="0.9")
     axis.set_axisbelow(True)

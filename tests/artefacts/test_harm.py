@@ -1,10 +1,12 @@
 """Harm to retained clients: by hand, two methods in two scenarios of which one makes more errors than retraining."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.collections import LineCollection
+from matplotlib.text import Text
 
 from fu.artefacts.entry import Entry
 from fu.pipeline.provenance import catalogue
@@ -85,3 +87,17 @@ def test_the_picture_fills_what_is_worse_and_shows_intervals() -> None:
     assert [text.get_text() for text in near.get_yticklabels()] == ["Good", "Bad"]
     assert near.yaxis_inverted()
     assert large.get_xlabel() == "errors per\n100 samples"
+
+
+def test_headings_keep_off_the_next_panel_however_long_the_names_of_methods_are() -> None:
+    plain = harm_entry()
+    methods = tuple(
+        one.model_copy(update={"label": f"{one.label}, trained with 100% of the client, with this noise, continued"})
+        for one in plain.methods
+    )
+    metrics = (plain.metrics[0], *plain.metrics)
+    figure = made(plain.model_copy(update={"methods": methods, "metrics": metrics}), harm_rows()).figure
+    figure.draw_without_rendering()
+    for axis, following in pairwise(figure.axes[:3]):
+        [heading] = [found for found in axis.findobj(Text) if found.get_text().startswith("More")]
+        assert heading.get_window_extent().x1 < following.get_window_extent().x0
