@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,8 +41,8 @@ def test_the_limit_is_that_of_welch() -> None:
     assert welch(one * 0, other * 0, 0.05)[0] < 1e-5
 
 
-# A sample [n] of each distribution, and its standard deviation.
-KINDS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
+# A sample [n] (or [m, n]) of each distribution, and its standard deviation.
+KINDS: dict[str, tuple[Callable[[np.random.Generator, Any], Floats], float]] = {
     "normal": (lambda random, n: random.normal(size=n), 1),
     "t3": (lambda random, n: random.standard_t(3, n), sqrt(3)),
     "skewed": (lambda random, n: random.exponential(size=n), 1),
@@ -56,6 +57,26 @@ def test_a_share_found_half_of_the_time_is_seldom_called_detectable(kind: str, n
     shift = 1.7 * deviation * sqrt(2 / number)  # a power of about .5 at 5% (.6 for t3)
     called = [power(draw(random, number) + shift, draw(random, number), 0.05) >= 0.95 for _ in range(100)]
     assert np.mean(called) <= (0.02 if kind == "normal" else 0.05)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [8, 16, 32])
+def test_the_resolution_is_seldom_a_share_whose_power_is_below_90_percent(kind: str, number: int) -> None:
+    (draw, deviation), random = KINDS[kind], np.random.default_rng(0)
+    shifts = {left: 6 * left * deviation for left in (0.01, 0.03, 0.1, 0.3, 0.5, 1.0)}
+    true = {}
+    for left, shift in shifts.items():
+        one, other = draw(random, (2_000, number)) + shift, draw(random, (2_000, number))
+        true[left] = np.mean(one.mean(1) - other.mean(1) > welch(one, other, 0.05))
+    assert [true[0.01], true[1.0]] == pytest.approx([0.06, 1], abs=0.035)
+    stated = []
+    for _ in range(40):
+        powers = {
+            left: power(draw(random, number) + shift, draw(random, number), 0.05) for left, shift in shifts.items()
+        }
+        stated.append(resolution(powers))
+    assert sum(left is not None and true[left] < 0.9 for left in stated) <= 3
+    assert sum(left is None or left > (1 if number == 8 else 0.5) for left in stated) <= 3  # nor does it miss much
 
 
 def test_what_is_drawn_varies_as_the_models_do() -> None:
