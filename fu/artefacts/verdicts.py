@@ -21,7 +21,6 @@ from fu.claims.testing import LEAST, MOST, unseen
 
 INPUTS = ("artefacts",)
 TABLE = True
-ADDED = "not a scenario of the paper's table or figure"
 ALL = ""  # in place of a scenario: all of them
 COLUMNS = ["claim", "scenario", "verdict", "over", "mean", "low", "high", "n", "needed", "needed_90", "note"]
 COLUMNS += ["published", "published_value", "reason", "against", "text", "place", "artefact", "kind"]

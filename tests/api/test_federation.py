@@ -529,3 +529,9 @@ def test_the_core_needs_neither_the_workflow_nor_its_libraries(tmp_path: Path) -
         "[name for name in sys.modules if name.startswith('fu.pipeline')])"
     )
     assert python(tmp_path, "-c", code)[1].startswith("[] []\n")
+
+
+def test_results_are_read_without_the_workflow_s_libraries(tmp_path: Path) -> None:
+    libraries = {"jinja2", "matplotlib", "PIL", "rocrate", "seaborn", "snakemake", "tabulate", "torchvision", "yaml"}
+    code = f"import sys, fu.results; print(sorted({{name.split('.')[0] for name in sys.modules}} & {libraries}))"
+    assert python(tmp_path, "-c", code)[1].startswith("[]\n")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fu.artefacts.entry import Entry
-from fu.artefacts.verdicts import ADDED
+from fu.pipeline.stages.evidence import ADDED
 from tests.artefacts.factories import cells, judged, made, make_claim, make_entry
 
 CLEAR = [9.9, 10.0, 10.1, 10.3, 9.8]

@@ -8,13 +8,12 @@ import pytest
 
 from fu.artefacts.entry import Claim, Entry
 from fu.artefacts.rows import COLUMNS
-from fu.artefacts.verdicts import ADDED
 from fu.claims.rows import Operand
 from fu.errors import UserError
 from fu.pipeline.plan.entry_checks import check_point
 from fu.pipeline.plan.plan import Plan
 from fu.pipeline.settings.papers import configured, read_paper, resolve
-from fu.pipeline.stages.evidence import SILENT, evidence
+from fu.pipeline.stages.evidence import ADDED, SILENT, evidence
 from tests.artefacts.factories import make_claim, make_entry
 from tests.mistakes import has, sentence
 from tests.pipeline.plans import PAPERS, made

@@ -8,9 +8,9 @@ import pandas as pd
 from fu import plugins
 from fu.artefacts.entry import ORIGINAL, Entry, Scenario
 from fu.artefacts.rows import FORMULAS
-from fu.artefacts.verdicts import ADDED
 from fu.artefacts.words import BACKDOOR, took_hold
 
+ADDED = "not a scenario of the paper's table or figure"
 SILENT = (
     "no numbers: runs diverged, the preset omits them, the original model was already accurate enough, "
     "or the audit failed its controls, has none, or can neither find nor bound what is left"
