@@ -64,8 +64,8 @@ first = {{key: stacked[0] for key, stacked in weights.items()}}  # for `load_sta
 ```
 """
 AUDITING = """\
-Unlearn each original model with your method, and save the logits of your models by probe, one model for each original
-one and in their order; for a model that diverged, save NaN. Here nothing is unlearned:
+Unlearn each original model with your method, and save the logits of your models by probe, in the order of the original
+models; if a model diverged, save NaN in its place. Here nothing is unlearned:
 
 ```python
 names = [key.removeprefix("x.") for key in probes if key.startswith("x.")]
